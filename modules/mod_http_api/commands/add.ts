@@ -1,7 +1,7 @@
 /** Adding files and trees. */
 import { setImmediate as nextTurn } from "node:timers/promises";
 import { type AddEntry, type AddEvent, printable, type WriteCid } from "modhost/node";
-import { type Commands, defineCommand, stream } from "../rpc/command.ts";
+import { type Commands, stream, writeCommand } from "../rpc/command.ts";
 import type { ValueOf } from "../rpc/shape.ts";
 import type { Entry } from "../rpc/uploads.ts";
 import { addedItem } from "./shapes.ts";
@@ -78,8 +78,7 @@ function leaf(entry: Entry): AddEntry {
 }
 
 export const commands = {
-  add: defineCommand({
-    effect: "write",
+  add: writeCommand({
     help: "Adds files and directories.",
     file: { name: "path", required: true, many: true, help: "The files and directories." },
     options,

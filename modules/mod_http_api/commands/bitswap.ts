@@ -1,14 +1,13 @@
 /** The block exchange agent. */
 import { parsePeerId, sizeText } from "modhost/node";
-import { type Commands, defineCommand, defineGroup, nothing, value } from "../rpc/command.ts";
+import { type Commands, defineGroup, nothing, readCommand, value, writeCommand } from "../rpc/command.ts";
 import { fields, nullable } from "../rpc/shape.ts";
 import { human, orNull, texts, verbose, wireNames } from "./shapes.ts";
 
 /** Capacity of the reference's provide queue, which its text output shows. */
 const MAX_PROVIDES = 256;
 
-export const stat = defineCommand({
-  effect: "read",
+export const stat = readCommand({
   help: "Shows statistics and the wantlist of the block exchange.",
   options: { verbose: verbose("Print the peers, too."), human },
   returns: value(
@@ -53,8 +52,7 @@ export const stat = defineCommand({
 
 export const commands = {
   bitswap: defineGroup({ help: "Inspect the block exchange (bitswap)." }),
-  "bitswap/ledger": defineCommand({
-    effect: "read",
+  "bitswap/ledger": readCommand({
     help: "Shows what was exchanged with a peer.",
     arguments: [{ name: "peer", required: true, help: "The peer's ID, in base58." }],
     returns: value(
@@ -68,15 +66,13 @@ export const commands = {
       `Ledger for ${Peer}\nDebt ratio:\t${Value.toFixed(6)}\nExchanges:\t${Exchanged}\n` +
       `Bytes sent:\t${Sent}\nBytes received:\t${Recv}\n\n`,
   }),
-  "bitswap/reprovide": defineCommand({
-    effect: "write",
+  "bitswap/reprovide": writeCommand({
     help: "Announces the stored blocks to the routing system again.",
     returns: nothing,
     run: ({ node, signal }) => node.bitswap.reprovide({ signal }),
   }),
   "bitswap/stat": stat,
-  "bitswap/wantlist": defineCommand({
-    effect: "read",
+  "bitswap/wantlist": readCommand({
     help: "Lists the wanted blocks.",
     options: {
       peer: { type: "string", aliases: ["p"], help: "The peer whose wantlist is shown; by default this node's own." },

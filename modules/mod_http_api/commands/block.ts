@@ -1,5 +1,5 @@
 /** Single blocks. */
-import { bytes, type Commands, defineCommand, defineGroup, raw, stream, value } from "../rpc/command.ts";
+import { bytes, type Commands, defineGroup, raw, readCommand, stream, value, writeCommand } from "../rpc/command.ts";
 import { fields } from "../rpc/shape.ts";
 import { blockStat } from "./shapes.ts";
 
@@ -14,8 +14,7 @@ async function* tapped(body: AsyncIterable<Uint8Array>, see: (piece: Uint8Array)
 
 export const commands = {
   block: defineGroup({ help: "Work with single blocks." }),
-  "block/get": defineCommand({
-    effect: "read",
+  "block/get": readCommand({
     help: "Returns the bytes of a block.",
     readOnly: true,
     arguments: key,
@@ -26,8 +25,7 @@ export const commands = {
       return bytes(block, { release: (piece) => buffers.release(piece) });
     },
   }),
-  "block/put": defineCommand({
-    effect: "write",
+  "block/put": writeCommand({
     help: "Stores bytes as a block.",
     file: { name: "data", required: true, many: true, help: "The bytes: each file is a block." },
     options: {
@@ -54,8 +52,7 @@ export const commands = {
     },
     text: ({ Key }) => `${Key}\n`,
   }),
-  "block/rm": defineCommand({
-    effect: "write",
+  "block/rm": writeCommand({
     help: "Removes blocks that are not pinned.",
     arguments: [{ name: "hash", required: true, variadic: true, help: "The blocks, by CID or path." }],
     options: {
@@ -70,8 +67,7 @@ export const commands = {
     },
     text: ({ Hash, Error: fault }) => (fault === undefined ? `removed ${Hash}\n` : `cannot remove ${Hash}: ${fault}\n`),
   }),
-  "block/stat": defineCommand({
-    effect: "read",
+  "block/stat": readCommand({
     help: "Shows the size of a block.",
     readOnly: true,
     arguments: key,

@@ -1,6 +1,6 @@
 /** The peers that are dialled first. */
 import type { BootstrapResult } from "modhost/node";
-import { type Argument, type Commands, defineCommand, value } from "../rpc/command.ts";
+import { type Argument, type Commands, readCommand, value, writeCommand } from "../rpc/command.ts";
 import { fields, type ValueOf } from "../rpc/shape.ts";
 import { texts } from "./shapes.ts";
 
@@ -17,8 +17,7 @@ const lines = (word: string) => (listed: ValueOf<typeof output>) =>
 const peers = (help: string) =>
   [{ name: "peer", variadic: true, stdin: "lines", help }] as const satisfies readonly Argument[];
 
-const list = defineCommand({
-  effect: "read",
+const list = readCommand({
   help: "Lists the bootstrap peers.",
   returns,
   run: async ({ node }) => shown(await node.bootstrap.list()),
@@ -27,8 +26,7 @@ const list = defineCommand({
 
 export const commands = {
   bootstrap: list,
-  "bootstrap/add": defineCommand({
-    effect: "write",
+  "bootstrap/add": writeCommand({
     help: "Adds bootstrap peers, which are dialled from now on where there are too few.",
     example: { arg: "<peer>" },
     arguments: peers("The peers to add, as `<multiaddr>/p2p/<peer ID>`; needed without `default`."),
@@ -45,16 +43,14 @@ export const commands = {
     },
     text: lines("added "),
   }),
-  "bootstrap/add/default": defineCommand({
-    effect: "write",
+  "bootstrap/add/default": writeCommand({
     help: "Adds the default peers to the list.",
     returns,
     run: async ({ node }) => shown(await node.bootstrap.reset()),
     text: lines("added "),
   }),
   "bootstrap/list": list,
-  "bootstrap/rm": defineCommand({
-    effect: "write",
+  "bootstrap/rm": writeCommand({
     help: "Removes bootstrap peers.",
     arguments: peers("The peers to remove, as `<multiaddr>/p2p/<peer ID>`; `/p2p/<peer ID>` for all addresses of one."),
     options: {
@@ -64,8 +60,7 @@ export const commands = {
     run: async ({ node, arguments: { peer }, options }) => shown(await node.bootstrap.rm(peer, options)),
     text: lines("removed "),
   }),
-  "bootstrap/rm/all": defineCommand({
-    effect: "write",
+  "bootstrap/rm/all": writeCommand({
     help: "Empties the list.",
     returns,
     run: async ({ node }) => shown(await node.bootstrap.clear()),

@@ -1,9 +1,8 @@
 /** The contents of files. */
-import { bytes, type Commands, defineCommand, raw } from "../rpc/command.ts";
+import { bytes, type Commands, raw, readCommand } from "../rpc/command.ts";
 
 export const commands = {
-  cat: defineCommand({
-    effect: "read",
+  cat: readCommand({
     help: "Returns the contents of files.",
     readOnly: true,
     arguments: [{ name: "ipfs-path", required: true, variadic: true, stdin: "lines", help: "The files." }],

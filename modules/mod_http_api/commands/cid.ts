@@ -1,6 +1,6 @@
 /** CIDs as text. */
 import type { CidFormatResult, CodeAndName as Row } from "modhost/node";
-import { type Commands, defineCommand, defineGroup, stream, value } from "../rpc/command.ts";
+import { type Commands, defineGroup, readCommand, stream, value } from "../rpc/command.ts";
 import { fields, type ValueOf } from "../rpc/shape.ts";
 
 const result = fields("CidFormatRes", { CidStr: "string", Formatted: "string", ErrorMsg: "string" });
@@ -38,16 +38,14 @@ const byLetter = (one: CodeAndName, other: CodeAndName): number => {
 
 export const commands = {
   cid: defineGroup({ help: "Convert CIDs, and list what they are made of." }),
-  "cid/base32": defineCommand({
-    effect: "read",
+  "cid/base32": readCommand({
     help: "Converts CIDs to version 1 in base32.",
     arguments: cids,
     returns: formatted,
     run: ({ node, arguments: { cid } }) => shown(node.cid.base32(cid)),
     text: formattedText,
   }),
-  "cid/bases": defineCommand({
-    effect: "read",
+  "cid/bases": readCommand({
     help: "Lists the multibase encodings.",
     options: { prefix: { type: "bool", help: "Also print the prefix letters." }, numeric },
     returns: listed,
@@ -62,16 +60,14 @@ export const commands = {
         })
         .join(""),
   }),
-  "cid/codecs": defineCommand({
-    effect: "read",
+  "cid/codecs": readCommand({
     help: "Lists the content codecs.",
     options: { numeric },
     returns: listed,
     run: async ({ node }) => rows(await node.cid.codecs()),
     text: (list, { options }) => numbered(list, options.numeric === true),
   }),
-  "cid/format": defineCommand({
-    effect: "read",
+  "cid/format": readCommand({
     help: "Converts CIDs to another version, codec, multibase or format.",
     arguments: cids,
     options: {
@@ -84,8 +80,7 @@ export const commands = {
     run: ({ node, arguments: { cid }, options: { f, v, codec, b } }) => shown(node.cid.format(cid, { f, v, codec, b })),
     text: formattedText,
   }),
-  "cid/hashes": defineCommand({
-    effect: "read",
+  "cid/hashes": readCommand({
     help: "Lists the hash functions.",
     options: { numeric },
     returns: listed,

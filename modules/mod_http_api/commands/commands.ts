@@ -1,11 +1,10 @@
 /** The list of commands. */
-import { type Commands, defineCommand, value } from "../rpc/command.ts";
+import { type Commands, readCommand, value } from "../rpc/command.ts";
 import { commandLines, commandTree, type ListedCommand } from "../rpc/listing.ts";
 import { fields } from "../rpc/shape.ts";
 
 export const commands = {
-  commands: defineCommand({
-    effect: "read",
+  commands: readCommand({
     help: "Lists all commands.",
     readOnly: true,
     options: { flags: { type: "bool", aliases: ["f"], help: "Also list the options of each command." } },

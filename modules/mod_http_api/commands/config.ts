@@ -1,7 +1,7 @@
 /** The configuration document of the node. */
 
 import { NodeError, printJson } from "modhost/node";
-import { type Commands, defineCommand, defineGroup, nothing, value } from "../rpc/command.ts";
+import { type Commands, defineGroup, nothing, readCommand, value, writeCommand } from "../rpc/command.ts";
 import { fields, map } from "../rpc/shape.ts";
 import type { FileEntry } from "../rpc/uploads.ts";
 import { editorOf } from "./editor.ts";
@@ -27,8 +27,7 @@ async function textOf({ body }: FileEntry): Promise<string> {
 }
 
 export const commands = {
-  config: defineCommand({
-    effect: "write",
+  config: writeCommand({
     help: "Reads and writes values of the configuration.",
     arguments: [
       { name: "key", required: true, help: "Dotted path of the value, such as Addresses.API." },
@@ -46,8 +45,7 @@ export const commands = {
     },
     text: ({ Value }, { arguments: { value: text } }) => (text === undefined ? shown(Value) : ""),
   }),
-  "config/show": defineCommand({
-    effect: "read",
+  "config/show": readCommand({
     help: "Shows the configuration without its secrets.",
     returns: value(map("any")),
     run({ node, tellWaiting }) {
@@ -56,8 +54,7 @@ export const commands = {
     },
     text: shown,
   }),
-  "config/replace": defineCommand({
-    effect: "write",
+  "config/replace": writeCommand({
     help: "Replaces the configuration, but keeps its secrets.",
     file: { name: "file", required: true, help: "The new configuration." },
     returns: nothing,
@@ -66,8 +63,7 @@ export const commands = {
       tellWaiting(node.config.waiting());
     },
   }),
-  "config/edit": defineCommand({
-    effect: "write",
+  "config/edit": writeCommand({
     help: "Opens the configuration in an editor on the host's terminal.",
     returns: nothing,
     async run({ node, operator, signal, tellWaiting }) {
@@ -76,8 +72,7 @@ export const commands = {
     },
   }),
   "config/profile": defineGroup({ help: "Apply profiles to the configuration." }),
-  "config/profile/apply": defineCommand({
-    effect: "write",
+  "config/profile/apply": writeCommand({
     help: "Applies a profile, after saving a copy of the configuration.",
     arguments: [{ name: "profile", required: true, help: "Name of the profile." }],
     options: { "dry-run": { type: "bool", help: "Only show what would change." } },

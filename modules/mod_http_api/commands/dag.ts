@@ -1,6 +1,6 @@
 /** Nodes of any codec. */
 import { cidWriterFor, JsonText } from "modhost/node";
-import { bytes, type Commands, defineCommand, defineGroup, raw, stream, value } from "../rpc/command.ts";
+import { bytes, type Commands, defineGroup, raw, readCommand, stream, value, writeCommand } from "../rpc/command.ts";
 import { fields } from "../rpc/shape.ts";
 import type { FileEntry } from "../rpc/uploads.ts";
 
@@ -13,8 +13,7 @@ async function* bodies(files: AsyncIterable<FileEntry>, of: "body" | "passing") 
 
 export const commands = {
   dag: defineGroup({ help: "Work with nodes of any codec." }),
-  "dag/export": defineCommand({
-    effect: "read",
+  "dag/export": readCommand({
     help: "Streams a DAG as a CAR file.",
     readOnly: true,
     arguments: root,
@@ -26,8 +25,7 @@ export const commands = {
       return bytes(archive, { release: (piece) => archive.release(piece) });
     },
   }),
-  "dag/get": defineCommand({
-    effect: "read",
+  "dag/get": readCommand({
     help: "Returns a node as JSON.",
     readOnly: true,
     arguments: ref,
@@ -36,8 +34,7 @@ export const commands = {
       return new JsonText(await node.dag.json(ref, { signal, offline }));
     },
   }),
-  "dag/import": defineCommand({
-    effect: "write",
+  "dag/import": writeCommand({
     help: "Stores the blocks of CAR files, and pins their roots.",
     options: {
       silent: { type: "bool", help: "Print nothing." },
@@ -57,8 +54,7 @@ export const commands = {
       return `Pinned root\t${call.cidText("kept")(Cid)}\t${outcome}\n`;
     },
   }),
-  "dag/put": defineCommand({
-    effect: "write",
+  "dag/put": writeCommand({
     help: "Stores nodes.",
     options: {
       format: {
@@ -87,8 +83,7 @@ export const commands = {
     },
     text: ({ Cid }, call) => `${call.cidText("kept")(Cid)}\n`,
   }),
-  "dag/resolve": defineCommand({
-    effect: "read",
+  "dag/resolve": readCommand({
     help: "Resolves a path to the CID of a node and the rest of the path within it.",
     readOnly: true,
     arguments: ref,
@@ -102,8 +97,7 @@ export const commands = {
       return RemPath === "" ? text : `${text}/${RemPath}`;
     },
   }),
-  "dag/stat": defineCommand({
-    effect: "read",
+  "dag/stat": readCommand({
     help: "Counts the distinct blocks of a DAG and their total size.",
     readOnly: true,
     arguments: root,

@@ -1,6 +1,6 @@
 /** The routing system. */
 import { type DhtEvent, routingEventTypes as eventTypes } from "modhost/node";
-import { type Argument, type Commands, defineCommand, defineGroup, stream } from "../rpc/command.ts";
+import { type Argument, type Commands, defineGroup, readCommand, stream, writeCommand } from "../rpc/command.ts";
 import { fields, nullable, type ValueOf } from "../rpc/shape.ts";
 import { lines, texts } from "./shapes.ts";
 
@@ -78,8 +78,7 @@ const printing =
 
 export const commands = {
   dht: defineGroup({ help: "Query the routing system." }),
-  "dht/findpeer": defineCommand({
-    effect: "read",
+  "dht/findpeer": readCommand({
     help: "Finds the addresses of a peer.",
     arguments: several("peerID", "The peer's ID; further ones are not looked at."),
     options,
@@ -87,8 +86,7 @@ export const commands = {
     run: ({ node, arguments: { peerID }, signal }) => shown(node.dht.events.findPeer(peerID[0] as string, { signal })),
     text: printing({ [eventTypes.finalPeer]: printAddresses }),
   }),
-  "dht/findprovs": defineCommand({
-    effect: "read",
+  "dht/findprovs": readCommand({
     help: "Finds peers that provide a block.",
     arguments: several("key", "CID of the block; further ones are not looked at."),
     options: {
@@ -100,8 +98,7 @@ export const commands = {
       shown(node.dht.events.findProvs(key[0] as string, { numProviders, signal })),
     text: printing({ [eventTypes.provider]: printProvider }),
   }),
-  "dht/get": defineCommand({
-    effect: "read",
+  "dht/get": readCommand({
     help: "Returns the best record for a key.",
     arguments: several("key", "The key, `/ipns/<name>` or `/pk/<peer ID>`; further ones are not looked at."),
     options,
@@ -109,8 +106,7 @@ export const commands = {
     run: ({ node, arguments: { key }, signal }) => shown(node.dht.events.get(key[0] as string, { signal })),
     text: printing({ [eventTypes.value]: printRecord }),
   }),
-  "dht/provide": defineCommand({
-    effect: "write",
+  "dht/provide": writeCommand({
     help: "Announces that this node provides blocks.",
     arguments: [{ name: "key", required: true, variadic: true, stdin: "lines", help: "CIDs of the blocks." }],
     options: {
@@ -122,8 +118,7 @@ export const commands = {
       shown(node.dht.events.provide(key, { recursive, signal })),
     text: printing({}),
   }),
-  "dht/put": defineCommand({
-    effect: "write",
+  "dht/put": writeCommand({
     help: "Stores a record for a key.",
     arguments: [{ name: "key", required: true, help: "The key, `/ipns/<name>` or `/pk/<peer ID>`." }],
     options,
@@ -133,8 +128,7 @@ export const commands = {
       shown(node.dht.events.put(key, (await files.one()).body, { signal })),
     text: printing({ [eventTypes.value]: printId }),
   }),
-  "dht/query": defineCommand({
-    effect: "read",
+  "dht/query": readCommand({
     help: "Finds the peers that are nearest to an ID.",
     arguments: several("peerID", "The ID; further ones are not looked at."),
     options,

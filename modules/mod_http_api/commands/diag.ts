@@ -2,7 +2,7 @@
 
 import { formatDuration, parseDuration } from "modhost/node";
 import { columns } from "../rpc/columns.ts";
-import { type Commands, defineCommand, defineGroup, nothing, value } from "../rpc/command.ts";
+import { type Commands, defineGroup, nothing, readCommand, value, writeCommand } from "../rpc/command.ts";
 import { fields, map, type ValueOf } from "../rpc/shape.ts";
 
 const entry = fields("ReqLogEntry", {
@@ -39,8 +39,7 @@ function cells(shown: ValueOf<typeof entry>, verbose: boolean, now: number): str
 
 export const commands = {
   diag: defineGroup({ help: "Show running commands and the system." }),
-  "diag/cmds": defineCommand({
-    effect: "read",
+  "diag/cmds": readCommand({
     help: "Lists running commands and those that ran recently.",
     options: { verbose: { type: "bool", aliases: ["v"], help: "Also print ids, arguments and options." } },
     returns: value([entry]),
@@ -66,16 +65,14 @@ export const commands = {
       );
     },
   }),
-  "diag/cmds/clear": defineCommand({
-    effect: "write",
+  "diag/cmds/clear": writeCommand({
     help: "Removes finished commands from the list.",
     returns: nothing,
     run({ log }) {
       log.clear();
     },
   }),
-  "diag/cmds/set-time": defineCommand({
-    effect: "write",
+  "diag/cmds/set-time": writeCommand({
     help: "Sets how long finished commands stay in the list.",
     arguments: [{ name: "time", required: true, help: "A duration, such as 30s or 2h45m." }],
     returns: nothing,
@@ -83,8 +80,7 @@ export const commands = {
       log.keep(parseDuration(time));
     },
   }),
-  "diag/sys": defineCommand({
-    effect: "read",
+  "diag/sys": readCommand({
     help: "Shows information about the system.",
     returns: value("any"),
     run: ({ node }) => node.diag.sys(),

@@ -1,10 +1,9 @@
 /** Links in DNS records. */
-import { type Commands, defineCommand, value } from "../rpc/command.ts";
+import { type Commands, readCommand, value } from "../rpc/command.ts";
 import { resolvedPath } from "./shapes.ts";
 
 export const commands = {
-  dns: defineCommand({
-    effect: "read",
+  dns: readCommand({
     help: "Resolves the DNSLink record of a domain.",
     readOnly: true,
     arguments: [{ name: "domain-name", required: true, stdin: "first", help: "The domain." }],

@@ -1,6 +1,6 @@
 /** The older listing of directories. */
 import { type FileLsObject, printable } from "modhost/node";
-import { type Commands, defineCommand, defineGroup, value } from "../rpc/command.ts";
+import { type Commands, defineGroup, readCommand, value } from "../rpc/command.ts";
 import { fields, map, nullable } from "../rpc/shape.ts";
 
 const fileLink = fields("LsLink", { Name: "string", Hash: "string", Size: "uint64", Type: "string" });
@@ -18,8 +18,7 @@ const mapValues = <T, U>(record: Readonly<Record<string, T>>, map: (value: T) =>
 
 export const commands = {
   file: defineGroup({ help: "Older names of commands on files." }),
-  "file/ls": defineCommand({
-    effect: "read",
+  "file/ls": readCommand({
     help: "Lists directories; use `ls` instead.",
     deprecated: true,
     arguments: [{ name: "ipfs-path", required: true, variadic: true, stdin: "lines", help: "What to list." }],

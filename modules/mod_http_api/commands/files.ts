@@ -7,13 +7,14 @@ import {
   type Argument,
   bytes,
   type Commands,
-  defineCommand,
   defineGroup,
   Listing,
   type MfsUse,
   nothing,
   raw,
+  readCommand,
   value,
+  writeCommand,
 } from "../rpc/command.ts";
 import { fields, nullable, type ValueOf } from "../rpc/shape.ts";
 import { cidOptions } from "./shapes.ts";
@@ -97,8 +98,7 @@ async function* listed(entries: AsyncIterable<FilesLsEntry>, write: (cid: CID) =
 
 export const commands = {
   files: group,
-  "files/chcid": defineCommand({
-    effect: "write",
+  "files/chcid": writeCommand({
     group,
     help: "Changes the CID version or hash function of a directory, which also applies to what is created in it later.",
     arguments: pathOrRoot("change"),
@@ -106,16 +106,14 @@ export const commands = {
     returns: nothing,
     run: (call) => call.node.files.chcid(call.arguments.path, changing(call)),
   }),
-  "files/cp": defineCommand({
-    effect: "write",
+  "files/cp": writeCommand({
     group,
     help: "Adds a file or directory to the namespace; its blocks are not copied.",
     arguments: [source("copy", "What: a path such as `/ipfs/<cid>`, or one of the namespace."), dest],
     returns: nothing,
     run: (call) => call.node.files.cp(call.arguments.source, call.arguments.dest, changing(call)),
   }),
-  "files/flush": defineCommand({
-    effect: "write",
+  "files/flush": writeCommand({
     group,
     help: "Flushes all changes below a path to the root.",
     arguments: pathOrRoot("make"),
@@ -126,8 +124,7 @@ export const commands = {
     },
     text: ({ Cid }) => `${Cid}\n`,
   }),
-  "files/ls": defineCommand({
-    effect: "read",
+  "files/ls": readCommand({
     group,
     help: "Lists a directory.",
     arguments: pathOrRoot("look"),
@@ -152,8 +149,7 @@ export const commands = {
         .join("");
     },
   }),
-  "files/mkdir": defineCommand({
-    effect: "write",
+  "files/mkdir": writeCommand({
     group,
     help: "Creates a directory.",
     arguments: path("make"),
@@ -168,16 +164,14 @@ export const commands = {
     returns: nothing,
     run: (call) => call.node.files.mkdir(call.arguments.path, { ...changing(call), parents: call.options.parents }),
   }),
-  "files/mv": defineCommand({
-    effect: "write",
+  "files/mv": writeCommand({
     group,
     help: "Moves a file or directory.",
     arguments: [source("change", "What to move."), dest],
     returns: nothing,
     run: (call) => call.node.files.mv(call.arguments.source, call.arguments.dest, changing(call)),
   }),
-  "files/read": defineCommand({
-    effect: "read",
+  "files/read": readCommand({
     group,
     help: "Returns the bytes of a file.",
     arguments: path("look"),
@@ -192,8 +186,7 @@ export const commands = {
       return bytes(content);
     },
   }),
-  "files/rm": defineCommand({
-    effect: "write",
+  "files/rm": writeCommand({
     group,
     help: "Removes a file, or a directory with `recursive`.",
     arguments: [
@@ -215,8 +208,7 @@ export const commands = {
       return call.node.files.rm(call.arguments.path[0] as string, { ...changing(call), recursive, force });
     },
   }),
-  "files/stat": defineCommand({
-    effect: "read",
+  "files/stat": readCommand({
     group,
     help: "Shows information about a file or directory.",
     arguments: [
@@ -270,8 +262,7 @@ export const commands = {
       return `${line}\nLocal: ${sizeText(local)} of ${sizeText(all)} (${((100 * local) / all).toFixed(2)}%)\n`;
     },
   }),
-  "files/write": defineCommand({
-    effect: "write",
+  "files/write": writeCommand({
     group,
     help: "Writes into a file.",
     arguments: path("change"),

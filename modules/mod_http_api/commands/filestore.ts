@@ -1,6 +1,6 @@
 /** Blocks that refer to ranges of local files. */
 import type { FilestoreObject, FilestoreStatus } from "modhost/node";
-import { type AnyCall, type Argument, type Commands, defineCommand, defineGroup, stream } from "../rpc/command.ts";
+import { type AnyCall, type Argument, type Commands, defineGroup, readCommand, stream } from "../rpc/command.ts";
 import { fields, nullable, type ValueOf } from "../rpc/shape.ts";
 import { refItem } from "./shapes.ts";
 
@@ -49,8 +49,7 @@ export const commands = {
     help: "Inspect the filestore: blocks whose bytes are in files outside of the repo.",
     experimental: true,
   }),
-  "filestore/dups": defineCommand({
-    effect: "read",
+  "filestore/dups": readCommand({
     help: "Lists filestore blocks that the block store also has.",
     needs: "Experimental.FilestoreEnabled",
     returns: stream(refItem),
@@ -60,8 +59,7 @@ export const commands = {
     },
     text: ({ Ref }) => `${Ref}\n`,
   }),
-  "filestore/ls": defineCommand({
-    effect: "read",
+  "filestore/ls": readCommand({
     help: "Lists blocks and the files that hold their bytes.",
     needs: "Experimental.FilestoreEnabled",
     arguments: some,
@@ -71,8 +69,7 @@ export const commands = {
       lines(node.filestore.ls(obj, { fileOrder: options["file-order"], signal })),
     text: (line, call) => `${line.ErrorMsg === "" ? longText(line, call) : line.ErrorMsg}\n`,
   }),
-  "filestore/verify": defineCommand({
-    effect: "read",
+  "filestore/verify": readCommand({
     help: "Checks blocks against the files that hold their bytes.",
     needs: "Experimental.FilestoreEnabled",
     arguments: some,

@@ -1,9 +1,8 @@
 /** Files and trees as archives. */
-import { bytes, type Commands, defineCommand, raw } from "../rpc/command.ts";
+import { bytes, type Commands, raw, readCommand } from "../rpc/command.ts";
 
 export const commands = {
-  get: defineCommand({
-    effect: "read",
+  get: readCommand({
     help: "Returns a file or directory as a tar archive.",
     readOnly: true,
     arguments: [{ name: "ipfs-path", required: true, stdin: "first", help: "The file or directory." }],

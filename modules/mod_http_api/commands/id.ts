@@ -1,6 +1,6 @@
 /** The node's identity. */
 import { peerIdEncoder } from "modhost/node";
-import { type Commands, defineCommand, value } from "../rpc/command.ts";
+import { type Commands, readCommand, value } from "../rpc/command.ts";
 import { fields, nullable, type ValueOf } from "../rpc/shape.ts";
 import { texts, wireNames } from "./shapes.ts";
 
@@ -30,8 +30,7 @@ function formatted(format: string, id: ValueOf<typeof output>): string {
 }
 
 export const commands = {
-  id: defineCommand({
-    effect: "read",
+  id: readCommand({
     help: "Shows the id, public key, addresses and protocols of this node or of another peer.",
     arguments: [{ name: "peerid", help: "Id of another peer." }],
     options: {

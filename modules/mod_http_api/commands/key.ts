@@ -5,11 +5,12 @@ import {
   type Argument,
   bytes,
   type Commands,
-  defineCommand,
   defineGroup,
   type Option,
   raw,
+  readCommand,
   value,
+  writeCommand,
 } from "../rpc/command.ts";
 import { fields, type ValueOf } from "../rpc/shape.ts";
 import { lines, nameBase } from "./shapes.ts";
@@ -38,8 +39,7 @@ function listText({ Keys }: ValueOf<typeof keyList>, ids: boolean): string {
 
 export const commands = {
   key: defineGroup({ help: "Manage the keys that sign names." }),
-  "key/export": defineCommand({
-    effect: "write",
+  "key/export": writeCommand({
     help: "Exports a key.",
     arguments: [name("name", "The key.")],
     options: { output: { type: "string", aliases: ["o"], help: "File to write to; has no effect on the response." } },
@@ -49,8 +49,7 @@ export const commands = {
       return bytes(content, { length: content.length });
     },
   }),
-  "key/gen": defineCommand({
-    effect: "write",
+  "key/gen": writeCommand({
     help: "Creates a key.",
     arguments: [name("name", "Its name.")],
     options: { ...made, "ipns-base": nameBase },
@@ -60,8 +59,7 @@ export const commands = {
     },
     text: ({ Id }) => `${Id}\n`,
   }),
-  "key/import": defineCommand({
-    effect: "write",
+  "key/import": writeCommand({
     help: "Imports a key.",
     arguments: [name("name", "The name that it gets.")],
     options: { "ipns-base": nameBase },
@@ -72,8 +70,7 @@ export const commands = {
     },
     text: ({ Id }) => `${Id}\n`,
   }),
-  "key/list": defineCommand({
-    effect: "read",
+  "key/list": readCommand({
     help: "Lists the keys.",
     options: { l: long, "ipns-base": nameBase },
     returns: keys,
@@ -82,8 +79,7 @@ export const commands = {
     },
     text: (listed, { options }) => listText(listed, options.l === true),
   }),
-  "key/rename": defineCommand({
-    effect: "write",
+  "key/rename": writeCommand({
     help: "Renames a key.",
     arguments: [name("name", "The name that it has."), name("newName", "The name that it gets.")],
     options: {
@@ -97,8 +93,7 @@ export const commands = {
     },
     text: ({ Now, Id, Overwrite }) => `Key ${Id} renamed to ${printable(Now)}${Overwrite ? " with overwriting" : ""}\n`,
   }),
-  "key/rm": defineCommand({
-    effect: "write",
+  "key/rm": writeCommand({
     help: "Removes keys.",
     arguments: [{ name: "name", required: true, variadic: true, stdin: "first", help: "The keys." }],
     options: { l: long, "ipns-base": nameBase },
@@ -110,8 +105,7 @@ export const commands = {
     },
     text: (listed, { options }) => listText(listed, options.l === true),
   }),
-  "key/rotate": defineCommand({
-    effect: "write",
+  "key/rotate": writeCommand({
     help: "Replaces the identity of the node from its next start on, and keeps the current one as a key.",
     options: {
       oldkey: { type: "string", aliases: ["o"], help: "Name under which the current identity is kept." },

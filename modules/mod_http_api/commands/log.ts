@@ -1,6 +1,15 @@
 /** The node's log. */
 import { goJson, type LogEvent } from "modhost/node";
-import { type AnyCall, bytes, type Commands, defineCommand, defineGroup, raw, value } from "../rpc/command.ts";
+import {
+  type AnyCall,
+  bytes,
+  type Commands,
+  defineGroup,
+  raw,
+  readCommand,
+  value,
+  writeCommand,
+} from "../rpc/command.ts";
 import { fields } from "../rpc/shape.ts";
 import { strings } from "./shapes.ts";
 
@@ -16,8 +25,7 @@ async function* tail({ node, log, signal }: AnyCall): AsyncGenerator<Uint8Array>
 
 export const commands = {
   log: defineGroup({ help: "Work with the node's log." }),
-  "log/level": defineCommand({
-    effect: "write",
+  "log/level": writeCommand({
     help: "Sets the lowest level that is logged.",
     arguments: [
       { name: "subsystem", required: true, help: "Subsystem, as listed by `log/ls`; `all` for all of them." },
@@ -29,14 +37,12 @@ export const commands = {
     },
     text: ({ Message }) => Message,
   }),
-  "log/ls": defineCommand({
-    effect: "read",
+  "log/ls": readCommand({
     help: "Lists the logging subsystems.",
     ...strings,
     run: async ({ node }) => ({ Strings: await node.log.ls() }),
   }),
-  "log/tail": defineCommand({
-    effect: "read",
+  "log/tail": readCommand({
     help: "Prints new log entries, one JSON object per line.",
     returns: raw,
     run: (call) => bytes(tail(call)),

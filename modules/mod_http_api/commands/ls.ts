@@ -1,7 +1,7 @@
 /** Directory listings. */
 import { goJson, type LsRow, printable, type WriteCid } from "modhost/node";
 import { columns } from "../rpc/columns.ts";
-import { type Commands, defineCommand, Listing, value } from "../rpc/command.ts";
+import { type Commands, Listing, readCommand, value } from "../rpc/command.ts";
 import { fields, type ValueOf } from "../rpc/shape.ts";
 
 const lsLink = fields("LsLink", { Name: "string", Hash: "string", Size: "uint64", Type: "int32", Target: "string" });
@@ -80,8 +80,7 @@ function rows({ Hash, Links }: LsObject, { headings, sizes, titled }: Table): st
 }
 
 export const commands = {
-  ls: defineCommand({
-    effect: "read",
+  ls: readCommand({
     help: "Lists directories, and the links of other nodes.",
     readOnly: true,
     arguments: [{ name: "ipfs-path", required: true, variadic: true, stdin: "lines", help: "What to list." }],

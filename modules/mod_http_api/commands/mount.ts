@@ -1,5 +1,5 @@
 /** Mounting the node as folders of this machine. */
-import { type Commands, defineCommand, type Option, value } from "../rpc/command.ts";
+import { type Commands, type Option, value, writeCommand } from "../rpc/command.ts";
 import { fields } from "../rpc/shape.ts";
 
 const place = (what: string, ...aliases: readonly string[]) =>
@@ -10,8 +10,7 @@ const place = (what: string, ...aliases: readonly string[]) =>
   }) as const satisfies Option;
 
 export const commands = {
-  mount: defineCommand({
-    effect: "write",
+  mount: writeCommand({
     help: "Mounts the node as folders of this machine.",
     options: { "ipfs-path": place("contents", "f", "store-path"), "ipns-path": place("names", "n", "name-path") },
     returns: value(

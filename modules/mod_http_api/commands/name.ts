@@ -1,6 +1,6 @@
 /** Mutable names (IPNS). */
 import { printable } from "modhost/node";
-import { type Commands, defineCommand, defineGroup, value } from "../rpc/command.ts";
+import { type Commands, defineGroup, readCommand, value, writeCommand } from "../rpc/command.ts";
 import { fields, type ValueOf } from "../rpc/shape.ts";
 import { nameBase, orNull, resolvedPath, strings, wireNames } from "./shapes.ts";
 
@@ -10,8 +10,7 @@ async function* paths(found: AsyncIterable<string>): AsyncGenerator<ValueOf<type
 
 export const commands = {
   name: defineGroup({ help: "Publish and resolve names." }),
-  "name/publish": defineCommand({
-    effect: "write",
+  "name/publish": writeCommand({
     help: "Publishes a path under a name.",
     about: `A node that is connected to nobody, as a new one is, answers \`failed to find any peer in table\`; the name stands for the new
 path here all the same. With \`allow-offline=true\` that is no failure, as in later versions of the reference; nor is it one that the
@@ -41,23 +40,20 @@ node was started without a network. With \`offline=true\` beside it, the node do
       options.quieter ? `${Name}\n` : `Published to ${Name}: ${printable(Value)}\n`,
   }),
   "name/pubsub": defineGroup({ help: "Manage names over pubsub." }),
-  "name/pubsub/cancel": defineCommand({
-    effect: "write",
+  "name/pubsub/cancel": writeCommand({
     help: "Ends the subscription to a name.",
     arguments: [{ name: "name", required: true, help: "The name." }],
     returns: value(fields("ipnsPubsubCancel", { Canceled: "bool" })),
     run: async ({ node, arguments: { name } }) => wireNames(await node.name.pubsub.cancel(name)),
     text: ({ Canceled }) => (Canceled ? "canceled\n" : "no subscription\n"),
   }),
-  "name/pubsub/state": defineCommand({
-    effect: "read",
+  "name/pubsub/state": readCommand({
     help: "Shows whether names over pubsub are enabled.",
     returns: value(fields("ipnsPubsubState", { Enabled: "bool" })),
     run: async ({ node }) => wireNames(await node.name.pubsub.state()),
     text: ({ Enabled }) => (Enabled ? "enabled\n" : "disabled\n"),
   }),
-  "name/pubsub/subs": defineCommand({
-    effect: "read",
+  "name/pubsub/subs": readCommand({
     help: "Lists the subscribed names.",
     options: { "ipns-base": nameBase },
     ...strings,
@@ -65,8 +61,7 @@ node was started without a network. With \`offline=true\` beside it, the node do
       return { Strings: orNull(await node.name.pubsub.subs({ ipnsBase })) };
     },
   }),
-  "name/resolve": defineCommand({
-    effect: "read",
+  "name/resolve": readCommand({
     help: "Resolves a name.",
     readOnly: true,
     arguments: [{ name: "name", help: "The name; by default the node's own." }],

@@ -18,11 +18,12 @@ import {
   bytes,
   type Command,
   type Commands,
-  defineCommand,
   defineGroup,
   type Option,
   raw,
+  readCommand,
   value,
+  writeCommand,
 } from "../rpc/command.ts";
 import { fields, nullable, type ValueOf } from "../rpc/shape.ts";
 import { human, verbose } from "./shapes.ts";
@@ -55,8 +56,7 @@ const shapeOf = ({ cid, links }: StoredObject, write: WriteCid = String): Hashed
 });
 
 const patchData = (help: string, change: (data: ByteSource) => ObjectEdit): Command =>
-  defineCommand({
-    effect: "write",
+  writeCommand({
     help,
     deprecated: true,
     arguments: [root],
@@ -73,8 +73,7 @@ const changeTypes = { added: 0, removed: 1, changed: 2 } as const;
 
 export const commands = {
   object: defineGroup({ help: "Work with dag-pb nodes; use `dag` and `files` instead.", deprecated: true }),
-  "object/data": defineCommand({
-    effect: "read",
+  "object/data": readCommand({
     help: "Returns the data of a node.",
     readOnly: true,
     deprecated: true,
@@ -84,8 +83,7 @@ export const commands = {
       return bytes(await node.object.data(key, { signal, offline }));
     },
   }),
-  "object/diff": defineCommand({
-    effect: "read",
+  "object/diff": readCommand({
     help: "Shows the links in which two DAGs differ.",
     arguments: [
       { name: "obj_a", required: true, help: "The first object." },
@@ -118,8 +116,7 @@ export const commands = {
       return lines.map((line) => `${line}\n`).join("");
     },
   }),
-  "object/get": defineCommand({
-    effect: "read",
+  "object/get": readCommand({
     help: "Returns a node with its links and data.",
     readOnly: true,
     deprecated: true,
@@ -144,8 +141,7 @@ export const commands = {
       },
     },
   }),
-  "object/links": defineCommand({
-    effect: "read",
+  "object/links": readCommand({
     help: "Lists the links of a node.",
     readOnly: true,
     deprecated: true,
@@ -162,8 +158,7 @@ export const commands = {
       return columns(headers === true ? [["Hash", "Size", "Name"], ...lines] : lines, 2);
     },
   }),
-  "object/new": defineCommand({
-    effect: "write",
+  "object/new": writeCommand({
     help: "Creates a node from a template.",
     deprecated: true,
     arguments: [{ name: "template", help: "`unixfs-dir` for an empty directory; by default an empty node." }],
@@ -176,8 +171,7 @@ export const commands = {
     text: hashLine,
   }),
   "object/patch": defineGroup({ help: "Create a changed copy of a node.", deprecated: true }),
-  "object/patch/add-link": defineCommand({
-    effect: "write",
+  "object/patch/add-link": writeCommand({
     help: "Adds or replaces a link.",
     deprecated: true,
     arguments: [
@@ -193,8 +187,7 @@ export const commands = {
     text: hashLine,
   }),
   "object/patch/append-data": patchData("Appends to the data.", (data) => ({ appendData: data })),
-  "object/patch/rm-link": defineCommand({
-    effect: "write",
+  "object/patch/rm-link": writeCommand({
     help: "Removes a link.",
     deprecated: true,
     arguments: [root, link("Name of the link, or a path.")],
@@ -205,8 +198,7 @@ export const commands = {
     text: hashLine,
   }),
   "object/patch/set-data": patchData("Replaces the data.", (data) => ({ setData: data })),
-  "object/put": defineCommand({
-    effect: "write",
+  "object/put": writeCommand({
     help: "Stores a node.",
     deprecated: true,
     options: {
@@ -224,8 +216,7 @@ export const commands = {
     },
     text: ({ Hash }, { options: { quiet } }) => (quiet === true ? `${Hash}\n` : `added ${Hash}\n`),
   }),
-  "object/stat": defineCommand({
-    effect: "read",
+  "object/stat": readCommand({
     help: "Shows the sizes of a node.",
     readOnly: true,
     deprecated: true,

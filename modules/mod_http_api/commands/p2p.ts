@@ -3,11 +3,12 @@ import { columns } from "../rpc/columns.ts";
 import {
   type Argument,
   type Commands,
-  defineCommand,
   defineGroup,
   nothing,
   type Option,
+  readCommand,
   value,
+  writeCommand,
 } from "../rpc/command.ts";
 import { fields, nullable } from "../rpc/shape.ts";
 import { orNull, wireNames } from "./shapes.ts";
@@ -29,8 +30,7 @@ const table = (rows: readonly (readonly string[])[], heading: readonly string[],
 
 export const commands = {
   p2p: defineGroup({ help: "Forward local connections through streams to peers.", experimental: true }),
-  "p2p/close": defineCommand({
-    effect: "write",
+  "p2p/close": writeCommand({
     help: "Stops listeners and returns their number; one of the options is required.",
     needs,
     example: { all: "true" },
@@ -49,8 +49,7 @@ export const commands = {
     },
     text: (closed) => `Closed ${closed} stream(s)\n`,
   }),
-  "p2p/forward": defineCommand({
-    effect: "write",
+  "p2p/forward": writeCommand({
     help: "Listens on a local address and forwards connections to a peer.",
     needs,
     arguments: [
@@ -65,8 +64,7 @@ export const commands = {
       await node.p2p.forward(name, listen, target, { allowCustomProtocol, signal });
     },
   }),
-  "p2p/listen": defineCommand({
-    effect: "write",
+  "p2p/listen": writeCommand({
     help: "Accepts streams from peers and forwards them to a local address.",
     needs,
     arguments: [protocol, argument("target-address", "Where to connect to, a multiaddress.")],
@@ -80,8 +78,7 @@ export const commands = {
       await node.p2p.listen(name, target, { allowCustomProtocol, reportPeerId });
     },
   }),
-  "p2p/ls": defineCommand({
-    effect: "read",
+  "p2p/ls": readCommand({
     help: "Lists the listeners.",
     needs,
     options: { headers },
@@ -99,8 +96,7 @@ export const commands = {
     },
   }),
   "p2p/stream": defineGroup({ help: "Manage the open streams.", experimental: true }),
-  "p2p/stream/close": defineCommand({
-    effect: "write",
+  "p2p/stream/close": writeCommand({
     help: "Closes streams.",
     needs,
     example: { all: "true" },
@@ -109,8 +105,7 @@ export const commands = {
     returns: nothing,
     run: ({ node, arguments: { id }, options }) => node.p2p.stream.close(id, options),
   }),
-  "p2p/stream/ls": defineCommand({
-    effect: "read",
+  "p2p/stream/ls": readCommand({
     help: "Lists the streams.",
     needs,
     options: { headers },

@@ -2,7 +2,16 @@
 import { setTimeout as pause } from "node:timers/promises";
 import { goJson, NodeError, type PinLsResult, type SortedPin, type SortedPins } from "modhost/node";
 import type { CID } from "multiformats/cid";
-import { type AnyCall, type Commands, defineCommand, defineGroup, Listing, stream, value } from "../rpc/command.ts";
+import {
+  type AnyCall,
+  type Commands,
+  defineGroup,
+  Listing,
+  readCommand,
+  stream,
+  value,
+  writeCommand,
+} from "../rpc/command.ts";
 import { fields, map, type ValueOf } from "../rpc/shape.ts";
 import { remoteCommands } from "./pin_remote.ts";
 
@@ -93,8 +102,7 @@ const badNode = fields("BadNode", { Cid: "string", Err: "string" });
 
 export const commands = {
   pin: defineGroup({ help: "Protect objects from garbage collection." }),
-  "pin/add": defineCommand({
-    effect: "write",
+  "pin/add": writeCommand({
     help: "Pins objects and fetches missing blocks.",
     arguments: paths,
     options: {
@@ -110,8 +118,7 @@ export const commands = {
     text: ({ Pins = [] }, { options }) =>
       Pins.map((cid) => `pinned ${cid} ${options.recursive ? "recursively" : "directly"}\n`).join(""),
   }),
-  "pin/ls": defineCommand({
-    effect: "read",
+  "pin/ls": readCommand({
     help: "Lists pins.",
     arguments: [{ name: "ipfs-path", variadic: true, help: "Objects to look up; by default all pins are listed." }],
     options: {
@@ -148,8 +155,7 @@ export const commands = {
       return pins.map(({ Cid, Type }) => (options.quiet === true ? `${Cid}\n` : `${Cid} ${Type}\n`)).join("");
     },
   }),
-  "pin/rm": defineCommand({
-    effect: "write",
+  "pin/rm": writeCommand({
     help: "Removes pins.",
     arguments: paths,
     options: {
@@ -165,8 +171,7 @@ export const commands = {
     },
     text: ({ Pins }) => Pins.map((cid) => `unpinned ${cid}\n`).join(""),
   }),
-  "pin/update": defineCommand({
-    effect: "write",
+  "pin/update": writeCommand({
     help: "Replaces a recursive pin by another; blocks that both share are not checked again.",
     arguments: [
       { name: "from-path", required: true, help: "The pinned object." },
@@ -180,8 +185,7 @@ export const commands = {
     },
     text: ({ Pins: [from, to] }) => `updated ${from} to ${to}\n`,
   }),
-  "pin/verify": defineCommand({
-    effect: "read",
+  "pin/verify": readCommand({
     help: "Checks that all blocks of recursive pins are stored.",
     options: {
       verbose: { type: "bool", help: "Also list intact pins." },

@@ -4,12 +4,13 @@ import { columns } from "../rpc/columns.ts";
 import {
   type Argument,
   type Commands,
-  defineCommand,
   defineGroup,
   nothing,
   type Option,
+  readCommand,
   stream,
   value,
+  writeCommand,
 } from "../rpc/command.ts";
 import { fields, type ValueOf } from "../rpc/shape.ts";
 
@@ -51,8 +52,7 @@ const cells = ({ Service, ApiEndpoint, Stat }: ValueOf<typeof details>): readonl
 
 export const remoteCommands = {
   "pin/remote": defineGroup({ help: "Pin at remote pinning services." }),
-  "pin/remote/add": defineCommand({
-    effect: "write",
+  "pin/remote/add": writeCommand({
     help: "Pins an object at a service.",
     example: { service: "<service>" },
     arguments: [{ name: "ipfs-path", required: true, help: "What to pin." }],
@@ -73,8 +73,7 @@ export const remoteCommands = {
       );
     },
   }),
-  "pin/remote/ls": defineCommand({
-    effect: "read",
+  "pin/remote/ls": readCommand({
     help: "Lists the pins at a service.",
     example: { service: "<service>" },
     options: chosen,
@@ -85,8 +84,7 @@ export const remoteCommands = {
     },
     text: ({ Cid, Status, Name }) => `${Cid}\t${Status}\t${printable(Name)}\n`,
   }),
-  "pin/remote/rm": defineCommand({
-    effect: "write",
+  "pin/remote/rm": writeCommand({
     help: "Removes pins at a service.",
     example: { service: "<service>", cid: "<cid>" },
     options: { ...chosen, force: { type: "bool", default: false, help: "Allow removing more than one pin." } },
@@ -97,8 +95,7 @@ export const remoteCommands = {
     },
   }),
   "pin/remote/service": defineGroup({ help: "Manage the list of services." }),
-  "pin/remote/service/add": defineCommand({
-    effect: "write",
+  "pin/remote/service/add": writeCommand({
     help: "Adds a service.",
     arguments: [
       serviceName,
@@ -108,8 +105,7 @@ export const remoteCommands = {
     returns: nothing,
     run: ({ node, arguments: { service, endpoint, key } }) => node.pin.remote.service.add(service, { endpoint, key }),
   }),
-  "pin/remote/service/ls": defineCommand({
-    effect: "read",
+  "pin/remote/service/ls": readCommand({
     help: "Lists the services.",
     options: { stat: { type: "bool", default: false, help: "Also ask each service for its number of pins." } },
     returns: value(fields("PinServicesList", { RemoteServices: [details] })),
@@ -125,8 +121,7 @@ export const remoteCommands = {
     },
     text: ({ RemoteServices }) => columns(RemoteServices.map(cells), 0),
   }),
-  "pin/remote/service/rm": defineCommand({
-    effect: "write",
+  "pin/remote/service/rm": writeCommand({
     help: "Removes a service.",
     arguments: [serviceName],
     returns: nothing,

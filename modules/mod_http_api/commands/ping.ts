@@ -1,11 +1,10 @@
 /** Checks whether and how fast a peer answers. */
-import { type Commands, defineCommand, stream } from "../rpc/command.ts";
+import { type Commands, readCommand, stream } from "../rpc/command.ts";
 import { fields } from "../rpc/shape.ts";
 import { wireNames } from "./shapes.ts";
 
 export const commands = {
-  ping: defineCommand({
-    effect: "read",
+  ping: readCommand({
     help: "Sends echo requests to a peer.",
     arguments: [
       {

@@ -8,11 +8,12 @@ import {
   type Argument,
   type Command,
   type Commands,
-  defineCommand,
   defineGroup,
   nothing,
   type Option,
+  readCommand,
   stream,
+  writeCommand,
 } from "../rpc/command.ts";
 import { fields, type ValueOf } from "../rpc/shape.ts";
 import { lines, orNull, strings } from "./shapes.ts";
@@ -62,7 +63,7 @@ const discover = {
   help: "Look for other subscribers, which is now always done.",
 } as const satisfies Option;
 
-const publish = { effect: "write", help: "Publishes messages.", returns: nothing } as const;
+const publish = { help: "Publishes messages.", returns: nothing } as const;
 
 /** The encoding of 0.9: plain topics, bytes in base64, messages in the query or one per line of the body. */
 export const plain: Wire = {
@@ -71,7 +72,7 @@ export const plain: Wire = {
   shownTopic: (topic) => topic,
   bytes: (bytes) => Buffer.from(bytes).toString("base64"),
   read: (text) => Buffer.from(text, "base64"),
-  pub: defineCommand({
+  pub: writeCommand({
     ...publish,
     arguments: [
       topicArgument,
@@ -90,7 +91,7 @@ export const multibase: Wire = {
   shownTopic: (topic) => multibase.bytes(Buffer.from(topic)),
   bytes: (bytes) => base64url.encode(bytes),
   read: (text) => base64url.decode(text),
-  pub: defineCommand({
+  pub: writeCommand({
     ...publish,
     arguments: [topicArgument],
     file: { name: "data", required: true, help: "The message." },
@@ -139,15 +140,13 @@ export function commandsIn(wire: Wire): Commands {
   const payload = ({ data }: ShownMessage) => (data === undefined ? new Uint8Array() : wire.read(data));
   return {
     pubsub: defineGroup({ help: "Publish messages and subscribe to them.", experimental: true, about }),
-    "pubsub/ls": defineCommand({
-      effect: "read",
+    "pubsub/ls": readCommand({
       help: "Lists the topics subscribed to.",
       returns: strings.returns,
       run: async ({ node }) => ({ Strings: orNull((await node.pubsub.ls()).map(wire.shownTopic)) }),
       text: ({ Strings: topics }) => lines((topics ?? []).map((topic) => printable(wire.topic(Buffer.from(topic))))),
     }),
-    "pubsub/peers": defineCommand({
-      effect: "read",
+    "pubsub/peers": readCommand({
       help: "Lists the peers of a topic.",
       arguments: [{ name: "topic", bytes: true, help: "Only peers that subscribe to this topic." }],
       ...strings,
@@ -156,8 +155,7 @@ export function commandsIn(wire: Wire): Commands {
       },
     }),
     "pubsub/pub": wire.pub,
-    "pubsub/sub": defineCommand({
-      effect: "read",
+    "pubsub/sub": readCommand({
       help: "Subscribes to a topic and streams its messages.",
       arguments: [topicArgument],
       options: { discover },

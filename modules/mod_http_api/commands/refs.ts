@@ -1,6 +1,6 @@
 /** Links of nodes. */
 import { NodeError } from "modhost/node";
-import { type Commands, defineCommand, stream } from "../rpc/command.ts";
+import { type Commands, readCommand, stream } from "../rpc/command.ts";
 import type { ValueOf } from "../rpc/shape.ts";
 import { refItem } from "./shapes.ts";
 
@@ -11,8 +11,7 @@ function lineOf({ Ref, Err }: ValueOf<typeof refItem>): string {
 }
 
 export const commands = {
-  refs: defineCommand({
-    effect: "read",
+  refs: readCommand({
     help: "Lists the links of nodes.",
     readOnly: true,
     arguments: [{ name: "ipfs-path", required: true, variadic: true, stdin: "lines", help: "The nodes." }],
@@ -30,8 +29,7 @@ export const commands = {
     },
     text: lineOf,
   }),
-  "refs/local": defineCommand({
-    effect: "read",
+  "refs/local": readCommand({
     help: "Lists all blocks that are stored here.",
     returns: stream(refItem),
     async *run({ node, signal }) {

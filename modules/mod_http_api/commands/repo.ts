@@ -2,14 +2,13 @@
 
 import { sizeText } from "modhost/node";
 import { columns } from "../rpc/columns.ts";
-import { type Commands, defineCommand, defineGroup, stream, value } from "../rpc/command.ts";
+import { type Commands, defineGroup, readCommand, stream, value, writeCommand } from "../rpc/command.ts";
 import { fields, nullable } from "../rpc/shape.ts";
 import { human } from "./shapes.ts";
 
 const sizes = fields("SizeStat", { RepoSize: "uint64", StorageMax: "uint64" });
 
-const stat = defineCommand({
-  effect: "read",
+const stat = readCommand({
   help: "Shows the size of the repo.",
   options: {
     "size-only": { type: "bool", aliases: ["s"], help: "Only RepoSize and StorageMax." },
@@ -46,8 +45,7 @@ export const commands = {
   repo: defineGroup({ help: "Manage the repo." }),
   "repo/stat": stat,
   "stats/repo": stat,
-  "repo/version": defineCommand({
-    effect: "read",
+  "repo/version": readCommand({
     help: "Shows the version of the repo.",
     options: { quiet: { type: "bool", aliases: ["q"], help: "Print less." } },
     returns: value(fields("RepoVersion", { Version: "string" })),
@@ -55,8 +53,7 @@ export const commands = {
     text: ({ Version }, { options }) =>
       options.quiet === true ? `fs-repo@${Version}\n` : `ipfs repo version fs-repo@${Version}\n`,
   }),
-  "repo/fsck": defineCommand({
-    effect: "write",
+  "repo/fsck": writeCommand({
     help: "Removes lock files that dead processes left behind.",
     returns: value(fields("MessageOutput", { Message: "string" })),
     async run({ node }) {
@@ -65,8 +62,7 @@ export const commands = {
     },
     text: ({ Message }) => Message,
   }),
-  "repo/gc": defineCommand({
-    effect: "write",
+  "repo/gc": writeCommand({
     help: "Removes all blocks that are not pinned or otherwise in use.",
     options: {
       "stream-errors": { type: "bool", help: "Report errors among the results." },
@@ -83,8 +79,7 @@ export const commands = {
       return options.quiet === true ? `${Key}\n` : `removed ${Key}\n`;
     },
   }),
-  "repo/verify": defineCommand({
-    effect: "read",
+  "repo/verify": readCommand({
     help: "Reads every block and checks it against its CID.",
     returns: stream(fields("VerifyProgress", { Msg: "string", Progress: "int" })),
     async *run({ node, signal }) {

@@ -1,10 +1,9 @@
 /** Resolves a path to an immutable one. */
-import { type Commands, defineCommand, value } from "../rpc/command.ts";
+import { type Commands, readCommand, value } from "../rpc/command.ts";
 import { resolvedPath } from "./shapes.ts";
 
 export const commands = {
-  resolve: defineCommand({
-    effect: "read",
+  resolve: readCommand({
     help: "Resolves a name or path.",
     readOnly: true,
     arguments: [{ name: "name", required: true, stdin: "first", help: "The path." }],

@@ -1,9 +1,8 @@
 /** Shutting down the node. */
-import { type Commands, defineCommand, nothing } from "../rpc/command.ts";
+import { type Commands, nothing, writeCommand } from "../rpc/command.ts";
 
 export const commands = {
-  shutdown: defineCommand({
-    effect: "write",
+  shutdown: writeCommand({
     help: "Stops the node and the host that it runs in.",
     returns: nothing,
     run({ operator }) {

@@ -1,7 +1,7 @@
 /** Statistics. */
 import { formatDuration, type StatsDhtBucket, type StatsDhtPeer } from "modhost/node";
 import { columns } from "../rpc/columns.ts";
-import { type Commands, defineCommand, defineGroup, stream } from "../rpc/command.ts";
+import { type Commands, defineGroup, readCommand, stream } from "../rpc/command.ts";
 import { fields, nullable, type ValueOf } from "../rpc/shape.ts";
 import { stat } from "./bitswap.ts";
 import { orNull, wireNames } from "./shapes.ts";
@@ -66,8 +66,7 @@ function* rowsOf({ Name, Buckets }: ShownTable): Generator<readonly string[]> {
 export const commands = {
   stats: defineGroup({ help: "Show statistics of the node." }),
   "stats/bitswap": stat,
-  "stats/bw": defineCommand({
-    effect: "read",
+  "stats/bw": readCommand({
     help: "Shows the bandwidth used.",
     options: {
       peer: { type: "string", aliases: ["p"], help: "Only traffic with this peer." },
@@ -87,8 +86,7 @@ export const commands = {
       }
     },
   }),
-  "stats/dht": defineCommand({
-    effect: "read",
+  "stats/dht": readCommand({
     help: "Lists the tables of the routing system.",
     arguments: [
       {
@@ -105,8 +103,7 @@ export const commands = {
     },
     text: (shown) => columns([...rowsOf(shown)], 4, 2),
   }),
-  "stats/provide": defineCommand({
-    effect: "read",
+  "stats/provide": readCommand({
     help: "Shows statistics of announcements to the routing system.",
     needs: "Experimental.AcceleratedDHTClient",
     returns: stream(

@@ -1,6 +1,14 @@
 /** Connections to peers. */
 import type { SwarmPeersResult } from "modhost/node";
-import { type Argument, type Commands, defineCommand, defineGroup, type Option, value } from "../rpc/command.ts";
+import {
+  type Argument,
+  type Commands,
+  defineGroup,
+  type Option,
+  readCommand,
+  value,
+  writeCommand,
+} from "../rpc/command.ts";
 import { fields, map, nullable, type ValueOf } from "../rpc/shape.ts";
 import { lines, orNull, strings, texts, verbose } from "./shapes.ts";
 
@@ -40,8 +48,7 @@ function peerLine({ Addr, Peer, Latency, Direction, Streams }: ShownPeer): strin
 
 export const commands = {
   swarm: defineGroup({ help: "Manage the connections to peers." }),
-  "swarm/addrs": defineCommand({
-    effect: "read",
+  "swarm/addrs": readCommand({
     help: "Lists the known addresses of all known peers.",
     returns: value(fields("addrMap", { Addrs: map(["string"]) })),
     async run({ node }) {
@@ -54,21 +61,18 @@ export const commands = {
         .map(([id, known]) => lines([`${id} (${known.length})`, ...known.map((address) => `\t${address}`)]))
         .join(""),
   }),
-  "swarm/addrs/listen": defineCommand({
-    effect: "read",
+  "swarm/addrs/listen": readCommand({
     help: "Lists the addresses that the node listens on.",
     ...strings,
     run: async ({ node }) => ({ Strings: orNull(texts(await node.swarm.listenAddrs())) }),
   }),
-  "swarm/addrs/local": defineCommand({
-    effect: "read",
+  "swarm/addrs/local": readCommand({
     help: "Lists the addresses that the node announces.",
     options: { id: flag("Append the peer ID.") },
     ...strings,
     run: async ({ node, options }) => ({ Strings: orNull(texts(await node.swarm.localAddrs(options))) }),
   }),
-  "swarm/connect": defineCommand({
-    effect: "write",
+  "swarm/connect": writeCommand({
     help: "Connects to peers.",
     arguments: addresses("The peers, as `<multiaddr>/p2p/<peer ID>`."),
     ...strings,
@@ -76,8 +80,7 @@ export const commands = {
       Strings: await node.swarm.connect(address, { signal }),
     }),
   }),
-  "swarm/disconnect": defineCommand({
-    effect: "write",
+  "swarm/disconnect": writeCommand({
     help: "Closes the connections to peers.",
     arguments: addresses("The peers, as `<multiaddr>/p2p/<peer ID>`, or `/p2p/<peer ID>`."),
     ...strings,
@@ -85,28 +88,24 @@ export const commands = {
       return { Strings: await node.swarm.disconnect(address, { signal }) };
     },
   }),
-  "swarm/filters": defineCommand({
-    effect: "read",
+  "swarm/filters": readCommand({
     help: "Lists the address filters.",
     ...strings,
     run: async ({ node }) => ({ Strings: orNull(await node.swarm.filters.list()) }),
   }),
-  "swarm/filters/add": defineCommand({
-    effect: "write",
+  "swarm/filters/add": writeCommand({
     help: "Adds address filters.",
     arguments: addresses("The ranges, such as `/ip4/192.168.0.0/ipcidr/16`."),
     ...strings,
     run: async ({ node, arguments: { address } }) => ({ Strings: await node.swarm.filters.add(address) }),
   }),
-  "swarm/filters/rm": defineCommand({
-    effect: "write",
+  "swarm/filters/rm": writeCommand({
     help: "Removes address filters.",
     arguments: addresses("The ranges; `all` for all of them."),
     ...strings,
     run: async ({ node, arguments: { address } }) => ({ Strings: await node.swarm.filters.rm(address) }),
   }),
-  "swarm/peers": defineCommand({
-    effect: "read",
+  "swarm/peers": readCommand({
     help: "Lists the open connections.",
     options: {
       verbose: verbose("Tell all there is to tell."),

@@ -1,11 +1,10 @@
 /** Tar archives stored as trees. */
-import { bytes, type Commands, defineCommand, defineGroup, raw, value } from "../rpc/command.ts";
+import { bytes, type Commands, defineGroup, raw, readCommand, value, writeCommand } from "../rpc/command.ts";
 import { addedItem } from "./shapes.ts";
 
 export const commands = {
   tar: defineGroup({ help: "Store tar archives." }),
-  "tar/add": defineCommand({
-    effect: "write",
+  "tar/add": writeCommand({
     help: "Adds a tar archive, entry by entry.",
     file: { name: "file", required: true, help: "The archive." },
     returns: value(addedItem),
@@ -17,8 +16,7 @@ export const commands = {
     },
     text: ({ Hash }) => `${Hash}\n`,
   }),
-  "tar/cat": defineCommand({
-    effect: "read",
+  "tar/cat": readCommand({
     help: "Returns an archive that was added by `tar/add`.",
     arguments: [{ name: "path", required: true, stdin: "first", help: "The archive." }],
     returns: raw,

@@ -1,9 +1,8 @@
 /** Tells how to get updates. */
-import { bytes, type Commands, defineCommand, raw } from "../rpc/command.ts";
+import { bytes, type Commands, raw, writeCommand } from "../rpc/command.ts";
 
 export const commands = {
-  update: defineCommand({
-    effect: "write",
+  update: writeCommand({
     help: "Shows the version and how to update.",
     arguments: [{ name: "args", variadic: true, help: "Has no effect here." }],
     returns: raw,

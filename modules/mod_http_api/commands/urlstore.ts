@@ -1,11 +1,10 @@
 /** Blocks that refer to ranges of resources at URLs. */
-import { type Commands, defineCommand, defineGroup, value } from "../rpc/command.ts";
+import { type Commands, defineGroup, value, writeCommand } from "../rpc/command.ts";
 import { blockStat } from "./shapes.ts";
 
 export const commands = {
   urlstore: defineGroup({ help: "Add content by URL without storing its bytes.", experimental: true }),
-  "urlstore/add": defineCommand({
-    effect: "write",
+  "urlstore/add": writeCommand({
     help: "Adds the content of a URL without storing its bytes, which are fetched again when they are read.",
     needs: "Experimental.UrlstoreEnabled",
     arguments: [{ name: "url", required: true, help: "The URL." }],

@@ -1,11 +1,10 @@
 /** Versions of this program and its dependencies. */
 import { versionFacts } from "modhost/node";
-import { type Commands, defineCommand, stream, value } from "../rpc/command.ts";
+import { type Commands, readCommand, stream, value } from "../rpc/command.ts";
 import { fields } from "../rpc/shape.ts";
 
 export const commands = {
-  version: defineCommand({
-    effect: "read",
+  version: readCommand({
     help: "Shows the version of the node.",
     readOnly: true,
     options: {
@@ -37,8 +36,7 @@ export const commands = {
       return options.number === true ? `${shown}\n` : `ipfs version ${shown}\n`;
     },
   }),
-  "version/deps": defineCommand({
-    effect: "read",
+  "version/deps": readCommand({
     help: "Lists the installed packages, this one first.",
     returns: stream(fields("Dependency", { Path: "string", Version: "string", ReplacedBy: "string", Sum: "string" })),
     async *run({ node }) {

@@ -3,7 +3,7 @@
  * response on the wire, the `commands` listing, the reference pages, the OpenAPI document and the command line.
  *
  *     export const commands = {
- *       "block/stat": defineCommand({
+ *       "block/stat": readCommand({
  *         help: "Shows the size of a block.",
  *         readOnly: true,
  *         arguments: [{ name: "key", required: true, stdin: "first", help: "The block, by CID or path." }],
@@ -230,10 +230,7 @@ export interface Encoding<V> {
   readonly encode: (value: V) => string | Uint8Array;
 }
 
-/**
- * `read`: looks, which may fetch and keep what is looked at. `write`: changes what the node has, is told or does for
- * others, ends it, runs a program, or hands out a private key. Tokens can be for one of both.
- */
+/** What a command does, as it was declared by `readCommand` or `writeCommand`. Tokens can be for one of both. */
 export type Effect = "read" | "write";
 
 /**
@@ -244,7 +241,6 @@ export type Effect = "read" | "write";
 export type MfsUse = "look" | "make" | "change" | "into" | "copy";
 
 interface Traits {
-  readonly effect: Effect;
   /** One sentence. */
   readonly help: string;
   /** Further text for the reference page. */
@@ -291,6 +287,7 @@ export interface Declaration<
 
 /** A declared command with its type parameters erased. */
 export interface Command extends Traits {
+  readonly effect: Effect;
   readonly group: Group | undefined;
   readonly arguments: readonly Argument[];
   readonly options: Options;
@@ -323,15 +320,34 @@ export interface CommandTree {
   readonly root: TableNode;
 }
 
-export function defineCommand<
+/** A command that looks, which may fetch and keep what is looked at. */
+export function readCommand<
   F extends Form,
   S extends Shape,
   const A extends readonly Argument[] = readonly [],
   const O extends Options = Record<never, never>,
   const G extends Options = Record<never, never>,
 >(declaration: Declaration<F, S, A, O, G>): Command {
-  const { group, arguments: args = [], options = {}, encodings = {}, ...rest } = declaration;
-  return { ...rest, group, arguments: args, options, encodings } as unknown as Command;
+  return commandOf("read", declaration);
+}
+
+/**
+ * A command that changes what the node has, is told or does for others, ends it, runs a program, or hands out a private
+ * key.
+ */
+export function writeCommand<
+  F extends Form,
+  S extends Shape,
+  const A extends readonly Argument[] = readonly [],
+  const O extends Options = Record<never, never>,
+  const G extends Options = Record<never, never>,
+>(declaration: Declaration<F, S, A, O, G>): Command {
+  return commandOf("write", declaration);
+}
+
+function commandOf(effect: Effect, declaration: object): Command {
+  const { group, arguments: args = [], options = {}, encodings = {}, ...rest } = declaration as Partial<Command>;
+  return { ...rest, effect, group, arguments: args, options, encodings } as Command;
 }
 
 export function defineGroup<const O extends Options = Record<never, never>>(

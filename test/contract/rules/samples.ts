@@ -48,6 +48,7 @@ export const samples: Readonly<Record<string, readonly Sample[]>> = {
   "net-knows-no-neighbour": [{ from: "core/net", to: "core/http/index.ts", types: true }],
   "http-knows-no-neighbour": [{ from: "core/http", to: "core/net/http.ts" }],
   "metrics-knows-no-neighbour": [{ from: "core/metrics", to: "core/http/index.ts" }],
+  "tokens-knows-no-neighbour": [{ from: "core/tokens", to: "core/http/index.ts" }],
   "nothing-imports-the-command-line": [{ from: "core/module", to: "core/cli/index.ts" }],
   "the-command-line-uses-the-host": [{ from: "core/cli", to: "core/module/" }],
   "the-node-knows-no-http": [{ from: `${node}/network`, to: "core/http/index.ts" }],

@@ -2,11 +2,11 @@
 import type { CID } from "multiformats/cid";
 import {
   bytes,
-  defineCommand,
   defineGroup,
   Listing,
   nothing,
   raw,
+  readCommand,
   stream,
   value,
 } from "#modules/mod_http_api/rpc/command.ts";
@@ -43,37 +43,32 @@ class Counted extends Listing<Item> {
 const nested = fields({ All: [item], By: map(item) });
 
 export const commands = [
-  defineCommand({
-    effect: "read",
+  readCommand({
     help,
     returns: value(nested),
     run: async () => ({ All: [{ Name: "a", Size: 1, Link: cid }], By: {} }),
     text: ({ All }) => All.map(({ Name, Size = 0, Link }) => `${Name} ${Size.toFixed()} ${Link?.toV1()}`).join("\n"),
   }),
-  defineCommand({
-    effect: "read",
+  readCommand({
     help,
     returns: value(item),
     // @ts-expect-error: a name is text
     run: () => ({ Name: 1, Link: null }),
   }),
-  defineCommand({
-    effect: "read",
+  readCommand({
     help,
     returns: value(item),
     // @ts-expect-error: a link is null where there is none
     run: async () => ({ Name: "a" }),
   }),
-  defineCommand({
-    effect: "read",
+  readCommand({
     help,
     returns: value(item),
     run: () => ({ Name: "a", Link: null }),
     // @ts-expect-error: the shape has no such field
     text: ({ Hash }) => Hash,
   }),
-  defineCommand({
-    effect: "read",
+  readCommand({
     help,
     returns: stream(item),
     async *run() {
@@ -82,15 +77,13 @@ export const commands = [
     text: (one, _call, previous) => `${one.Name} after ${previous?.Name}`,
     encodings: { own: { type: "text/plain", encode: ({ Name }) => Name } },
   }),
-  defineCommand({
-    effect: "read",
+  readCommand({
     help,
     returns: stream(item),
     // @ts-expect-error: a stream is no single value
     run: () => ({ Name: "a", Link: cid }),
   }),
-  defineCommand({
-    effect: "read",
+  readCommand({
     help,
     returns: stream(item),
     // @ts-expect-error: links are CIDs, not their JSON
@@ -98,31 +91,27 @@ export const commands = [
       yield { Name: "a", Link: { "/": "Qm" } };
     },
   }),
-  defineCommand({
-    effect: "read",
+  readCommand({
     help,
     returns: value(item),
     // @ts-expect-error: the whole of it is no item
     run: () => new Counted("Items", items()),
   }),
-  defineCommand({ effect: "read", help, returns: raw, run: async () => bytes(new Uint8Array()) }),
-  defineCommand({
-    effect: "read",
+  readCommand({ help, returns: raw, run: async () => bytes(new Uint8Array()) }),
+  readCommand({
     help,
     returns: raw,
     // @ts-expect-error: bytes are given as such
     run: () => "text",
   }),
-  defineCommand({ effect: "read", help, returns: nothing, async run() {} }),
-  defineCommand({
-    effect: "read",
+  readCommand({ help, returns: nothing, async run() {} }),
+  readCommand({
     help,
     returns: nothing,
     // @ts-expect-error: nobody would hear of it
     run: () => 1,
   }),
-  defineCommand({
-    effect: "read",
+  readCommand({
     help,
     group: defineGroup({ help, options: { flush: { type: "bool", default: true, help } } }),
     arguments: [{ name: "path", required: true, variadic: true, help }],

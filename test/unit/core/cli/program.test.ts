@@ -180,7 +180,7 @@ describe("run", () => {
     const { stdout } = await ended;
     assert.match(stdout, /^ {2}hello +http:\/\/localhost:\d+\/hello$/m);
     assert.match(stdout, /^ {2}ports +http on 127\.0\.0\.1:\d+/m);
-    assert.match(stdout, /Stop with Ctrl\+C\.\n\nStopping\.\n$/);
+    assert.match(stdout, /Stop with Ctrl\+C\.\n\nStopping\.\nStopped after \d+ s\.\n$/);
   });
 
   test("a signal while it starts stops it", async () => {

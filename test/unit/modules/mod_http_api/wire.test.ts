@@ -16,10 +16,10 @@ import {
   type Argument,
   bytes,
   type Commands,
-  defineCommand,
   defineGroup,
   nothing,
   raw,
+  readCommand,
   stream,
   value,
 } from "#modules/mod_http_api/rpc/command.ts";
@@ -41,7 +41,7 @@ const required = (name: string, more: Partial<Argument> = {}): Argument => ({
 const path = required("ipfs-path", { variadic: true, stdin: "lines" });
 const group = () => defineGroup({ help: "A group." });
 const command = (args: readonly Argument[], run: () => unknown = () => undefined) =>
-  defineCommand({ effect: "read", help: "Stands in.", arguments: args, returns: value("any"), run });
+  readCommand({ help: "Stands in.", arguments: args, returns: value("any"), run });
 
 const reasons: Readonly<Record<string, string>> = {
   "": "path does not begin with '/'",
@@ -64,8 +64,7 @@ const files = defineGroup({
 const named = { name: "ipfs-path", required: true, variadic: true, stdin: "lines", help: "Paths." } as const;
 
 const stand: Commands = {
-  "version/deps": defineCommand({
-    effect: "read",
+  "version/deps": readCommand({
     help: "Dependencies.",
     returns: stream("any"),
     async *run() {
@@ -73,8 +72,7 @@ const stand: Commands = {
     },
   }),
   files,
-  "files/mkdir": defineCommand({
-    effect: "read",
+  "files/mkdir": readCommand({
     help: "Makes a directory.",
     group: files,
     arguments: [{ name: "path", required: true, help: "Path." }],
@@ -89,8 +87,7 @@ const stand: Commands = {
   key: group(),
   "key/rename": command([required("name"), required("newName")]),
   dht: group(),
-  "dht/findprovs": defineCommand({
-    effect: "read",
+  "dht/findprovs": readCommand({
     help: "Finds providers.",
     arguments: [{ name: "key", required: true, variadic: true, help: "Key." }],
     options: { "num-providers": { type: "int", aliases: ["n"], default: 20, help: "How many." } },
@@ -98,8 +95,7 @@ const stand: Commands = {
     run: () => undefined,
   }),
   repo: group(),
-  "repo/version": defineCommand({
-    effect: "read",
+  "repo/version": readCommand({
     help: "Version of the repo.",
     options: { quiet: { type: "bool", aliases: ["q"], help: "Only the number." } },
     returns: value(fields("RepoVersion", { Version: "string" })),
@@ -107,15 +103,13 @@ const stand: Commands = {
     text: ({ Version }, { options }) =>
       options.quiet === true ? `fs-repo@${Version}\n` : `ipfs repo version fs-repo@${Version}\n`,
   }),
-  ls: defineCommand({
-    effect: "read",
+  ls: readCommand({
     help: "Lists.",
     arguments: [named],
     returns: nothing,
     run: ({ arguments: args }) => refuse(args["ipfs-path"][0] ?? ""),
   }),
-  refs: defineCommand({
-    effect: "read",
+  refs: readCommand({
     help: "Links.",
     arguments: [named],
     options: { "max-depth": { type: "int", default: -1, help: "Depth." } },
@@ -125,16 +119,14 @@ const stand: Commands = {
       return first in reasons ? refuse(first) : (async function* () {})();
     },
   }),
-  cat: defineCommand({
-    effect: "read",
+  cat: readCommand({
     help: "Reads.",
     arguments: [path],
     options: { offset: { type: "int64", aliases: ["o"], help: "Offset." } },
     returns: raw,
     run: () => bytes((async function* () {})()),
   }),
-  add: defineCommand({
-    effect: "read",
+  add: readCommand({
     help: "Adds.",
     file: { name: "path", required: true, many: true, help: "Files." },
     returns: stream("any"),
@@ -143,8 +135,7 @@ const stand: Commands = {
     },
   }),
   block: group(),
-  "block/get": defineCommand({
-    effect: "read",
+  "block/get": readCommand({
     help: "Waits for a block.",
     arguments: [{ name: "key", required: true, stdin: "first", help: "Key." }],
     returns: raw,
@@ -155,15 +146,13 @@ const stand: Commands = {
     },
   }),
   bitswap: group(),
-  "bitswap/wantlist": defineCommand({
-    effect: "read",
+  "bitswap/wantlist": readCommand({
     help: "Wants.",
     returns: value("any"),
     run: () => ({ Keys: Array(wanted).fill({}) }),
   }),
   pubsub: group(),
-  "pubsub/sub": defineCommand({
-    effect: "read",
+  "pubsub/sub": readCommand({
     help: "Subscribes.",
     arguments: [{ name: "topic", required: true, help: "Topic." }],
     returns: stream("any"),
@@ -171,8 +160,7 @@ const stand: Commands = {
     run: ({ signal }) => silence(signal),
   }),
   log: group(),
-  "log/tail": defineCommand({
-    effect: "read",
+  "log/tail": readCommand({
     help: "Tails.",
     returns: raw,
     run: ({ signal }) => bytes(silence(signal)),

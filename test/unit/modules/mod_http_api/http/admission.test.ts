@@ -2,14 +2,13 @@ import assert from "node:assert/strict";
 import { after, before, describe, test } from "node:test";
 import type { ConfiguredHeaders } from "#modules/mod_http_api/http/cors.ts";
 import { tokensFrom } from "#modules/mod_http_api/http/tokens.ts";
-import { type Commands, defineCommand, value } from "#modules/mod_http_api/rpc/command.ts";
+import { type Commands, readCommand, value } from "#modules/mod_http_api/rpc/command.ts";
 import { type ApiHost, type Asked, ask, startApi } from "../support.ts";
 
-const command = defineCommand({ effect: "read", help: "x", returns: value("string"), run: () => "in" });
+const command = readCommand({ help: "x", returns: value("string"), run: () => "in" });
 const commands: Commands = {
   version: command,
-  ls: defineCommand({
-    effect: "read",
+  ls: readCommand({
     help: "x",
     arguments: [{ name: "p", help: "x" }],
     returns: value("string"),

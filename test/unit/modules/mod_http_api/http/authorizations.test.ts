@@ -2,10 +2,10 @@ import assert from "node:assert/strict";
 import { after, before, describe, test } from "node:test";
 import { type AuthorizationEntry, authorizationsFrom } from "#modules/mod_http_api/http/authorizations.ts";
 import { tokensFrom } from "#modules/mod_http_api/http/tokens.ts";
-import { type Commands, defineCommand, value } from "#modules/mod_http_api/rpc/command.ts";
+import { type Commands, readCommand, value } from "#modules/mod_http_api/rpc/command.ts";
 import { type ApiHost, ask, startApi } from "../support.ts";
 
-const command = defineCommand({ effect: "read", help: "x", returns: value("string"), run: () => "in" });
+const command = readCommand({ help: "x", returns: value("string"), run: () => "in" });
 const group = { help: "x", options: {} };
 const commands: Commands = {
   version: command,

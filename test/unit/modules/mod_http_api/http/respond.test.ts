@@ -5,10 +5,10 @@ import { setImmediate } from "node:timers/promises";
 import {
   bytes,
   type Commands,
-  defineCommand,
   defineGroup,
   nothing,
   raw,
+  readCommand,
   stream,
   value,
 } from "#modules/mod_http_api/rpc/command.ts";
@@ -44,9 +44,9 @@ const texts = {
   names: { type: "string", help: "Names." },
   fail: { type: "string", help: "Text of a failure." },
 } as const;
-const looks = { effect: "read", help: "Help." } as const;
+const looks = { help: "Help." } as const;
 const commands: Commands = {
-  one: defineCommand({
+  one: readCommand({
     ...looks,
     options: texts,
     returns: value(item),
@@ -57,42 +57,42 @@ const commands: Commands = {
     },
     text: ({ Name, Size }) => `${Name} ${Size}\n`,
   }),
-  told: defineCommand({
+  told: readCommand({
     ...looks,
     arguments: [{ name: "what", required: true, stdin: "first", help: "A text." }],
     returns: value(item),
     run: ({ arguments: { what } }) => cid(what),
   }),
-  client: defineCommand({
+  client: readCommand({
     ...looks,
     returns: nothing,
     run() {
       throw new NodeError("one or the other", { kind: "client" });
     },
   }),
-  broken: defineCommand({
+  broken: readCommand({
     ...looks,
     returns: nothing,
     run() {
       throw new TypeError("broken");
     },
   }),
-  many: defineCommand({
+  many: readCommand({
     ...looks,
     options: texts,
     returns: stream(item),
     run: ({ options }) => items(options.names, options.fail),
     text: ({ Name }, _call, previous) => `${previous === undefined ? "first" : previous.Name}>${Name}\n`,
   }),
-  untold: defineCommand({ ...looks, returns: value(item), run: () => cid("x") }),
-  bare: defineCommand({ ...looks, returns: value("string"), run: () => "plain" }),
-  big: defineCommand({
+  untold: readCommand({ ...looks, returns: value(item), run: () => cid("x") }),
+  bare: readCommand({ ...looks, returns: value("string"), run: () => "plain" }),
+  big: readCommand({
     ...looks,
     returns: value("any"),
     run: () => ({ Big: 2n ** 63n, Far: 1e21, Text: "<a&b>\u2028" }),
   }),
-  mapped: defineCommand({ ...looks, returns: value(map("string")), run: () => ({ a: "b" }) }),
-  raw: defineCommand({
+  mapped: readCommand({ ...looks, returns: value(map("string")), run: () => ({ a: "b" }) }),
+  raw: readCommand({
     ...looks,
     options: { ...texts, size: { type: "int", help: "Bytes." } },
     returns: raw,
@@ -107,26 +107,26 @@ const commands: Commands = {
       return bytes(content(), size > 0 ? { length: size } : {});
     },
   }),
-  none: defineCommand({ ...looks, returns: nothing, run: () => undefined }),
-  own: defineCommand({
+  none: readCommand({ ...looks, returns: nothing, run: () => undefined }),
+  own: readCommand({
     ...looks,
     returns: value("string"),
     run: () => "x",
     encodings: { protobuf: { type: "application/protobuf", encode: (text) => Buffer.from(`p:${text}`) } },
   }),
-  wait: defineCommand({
+  wait: readCommand({
     ...looks,
     options: { first: { type: "string", help: "A value before." } },
     returns: stream(item),
     run: ({ signal, options }) => untilAborted(signal, options.first),
   }),
-  tail: defineCommand({
+  tail: readCommand({
     ...looks,
     returns: stream(item),
     eager: true,
     run: ({ signal }) => untilAborted(signal),
   }),
-  upload: defineCommand({
+  upload: readCommand({
     ...looks,
     file: { name: "path", required: true, many: true, help: "Files." },
     returns: stream(item),
@@ -138,7 +138,7 @@ const commands: Commands = {
       }
     },
   }),
-  unread: defineCommand({
+  unread: readCommand({
     ...looks,
     file: { name: "path", required: true, help: "File." },
     returns: nothing,

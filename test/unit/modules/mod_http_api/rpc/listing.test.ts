@@ -3,10 +3,10 @@ import { describe, test } from "node:test";
 import { table } from "#modules/mod_http_api/commands/index.ts";
 import {
   type Commands,
-  defineCommand,
   defineGroup,
   nothing,
   raw,
+  readCommand,
   stream,
   value,
 } from "#modules/mod_http_api/rpc/command.ts";
@@ -25,8 +25,7 @@ const files = defineGroup({
   options: { flush: { type: "bool", aliases: ["f"], default: true, help: "Flush." } },
 });
 const commands: Commands = {
-  add: defineCommand({
-    effect: "read",
+  add: readCommand({
     help: "Adds | files.",
     options: {
       chunker: { type: "string", aliases: ["s"], default: "size-262144", help: "Chunks." },
@@ -38,8 +37,7 @@ const commands: Commands = {
     run,
   }),
   files,
-  "files/read": defineCommand({
-    effect: "read",
+  "files/read": readCommand({
     help: "Reads.",
     group: files,
     deprecated: true,
@@ -50,14 +48,13 @@ const commands: Commands = {
     returns: raw,
     run,
   }),
-  none: defineCommand({
-    effect: "read",
+  none: readCommand({
     help: "Nothing.",
     arguments: [{ name: "x", required: true, help: "X." }],
     returns: nothing,
     run,
   }),
-  one: defineCommand({ effect: "read", help: "One.", returns: value("string"), run }),
+  one: readCommand({ help: "One.", returns: value("string"), run }),
 };
 const small = new Table([commands]);
 

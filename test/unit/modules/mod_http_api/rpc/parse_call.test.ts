@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import { describe, test } from "node:test";
 import { readParts } from "#core/http/index.ts";
-import { type Commands, defineCommand, defineGroup, nothing } from "#modules/mod_http_api/rpc/command.ts";
+import { type Commands, defineGroup, nothing, readCommand } from "#modules/mod_http_api/rpc/command.ts";
 import { find, loggable, parse, Refusal } from "#modules/mod_http_api/rpc/parse_call.ts";
 import { Table } from "#modules/mod_http_api/rpc/table.ts";
 import { multipart, type SentPart } from "../support.ts";
@@ -14,8 +14,7 @@ const group = defineGroup({
 const path = { name: "ipfs-path", required: true, variadic: true, help: "Paths." } as const;
 
 const commands: Commands = {
-  cat: defineCommand({
-    effect: "read",
+  cat: readCommand({
     help: "Reads.",
     arguments: [{ ...path, stdin: "lines" }],
     options: {
@@ -31,24 +30,21 @@ const commands: Commands = {
     returns: nothing,
     run,
   }),
-  get: defineCommand({
-    effect: "read",
+  get: readCommand({
     help: "Gets.",
     arguments: [{ name: "ipfs-path", required: true, stdin: "first", help: "Path." }],
     returns: nothing,
     run,
   }),
-  version: defineCommand({ effect: "read", help: "Version.", returns: nothing, run }),
-  "version/deps": defineCommand({ effect: "read", help: "Dependencies.", returns: nothing, run }),
-  template: defineCommand({
-    effect: "read",
+  version: readCommand({ help: "Version.", returns: nothing, run }),
+  "version/deps": readCommand({ help: "Dependencies.", returns: nothing, run }),
+  template: readCommand({
     help: "New.",
     arguments: [{ name: "template", help: "One." }],
     returns: nothing,
     run,
   }),
-  shift: defineCommand({
-    effect: "read",
+  shift: readCommand({
     help: "An optional argument before a required one.",
     arguments: [
       { name: "maybe", help: "Optional." },
@@ -57,8 +53,7 @@ const commands: Commands = {
     returns: nothing,
     run,
   }),
-  publish: defineCommand({
-    effect: "read",
+  publish: readCommand({
     help: "Publishes.",
     arguments: [
       { name: "topic", required: true, help: "Topic." },
@@ -67,8 +62,7 @@ const commands: Commands = {
     returns: nothing,
     run,
   }),
-  service: defineCommand({
-    effect: "read",
+  service: readCommand({
     help: "Adds a service.",
     arguments: [
       { name: "service", required: true, help: "Name." },
@@ -79,8 +73,7 @@ const commands: Commands = {
     run,
   }),
   files: group,
-  "files/write": defineCommand({
-    effect: "read",
+  "files/write": readCommand({
     help: "Writes.",
     group,
     arguments: [{ name: "path", required: true, help: "Path." }],
@@ -309,7 +302,7 @@ test("secrets are not kept", async () => {
 });
 
 describe("a declaration that cannot be meant", () => {
-  const command = (more: object) => defineCommand({ effect: "read", help: "x", returns: nothing, run, ...more });
+  const command = (more: object) => readCommand({ help: "x", returns: nothing, run, ...more });
   const wrong: [string, readonly Commands[], RegExp][] = [
     ["twice", [{ a: command({}) }, { a: command({}) }], /a is declared twice/],
     ["without a group above", [{ "a/b": command({}) }], /a\/b has no group/],
