@@ -26,8 +26,8 @@ const start = (folder: string) => RpcServer.start({ folder, env, within: inNames
 
 /** The host serves the rest, too, when its node does not open. */
 const serves = async (server: RpcServer) => (await server.call("id")).ok;
-/** Not by some failure of the stores that two processes are in. */
-const isRefused = (server: RpcServer) => server.log().includes("it is in use by process");
+/** Not by some failure of the stores that two processes are in. Who holds the lock may not have written its name yet. */
+const isRefused = (server: RpcServer) => /it is in use by (process|another program)/.test(server.log());
 
 /** In each cycle some start together, one more comes while one serves, and that one is killed. */
 export async function namespaceCycles({ folder, cycles, report }: NamespaceOptions): Promise<NamespaceResult> {
