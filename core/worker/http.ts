@@ -96,10 +96,10 @@ export class WorkerHttp {
       // Pages of errors are made by the host, where the hooks for them are.
       fire: (event, data) => {
         if (event !== "http-error") return undefined;
-        const { response, message, error } = data as HttpErrorEvent;
+        const { code, response, message, error } = data as HttpErrorEvent;
         response.headers[REFUSED_FIELD] = inAscii(refusalOf(message, error));
         // Who has the page finds in the log what it is about.
-        return error === undefined ? " " : this.#log.taken().then(() => " ");
+        return code < 500 && error === undefined ? " " : this.#log.taken().then(() => " ");
       },
       announce: () => undefined,
       hasHooks: (event) => event === "http-error",
