@@ -183,8 +183,9 @@ describe("the launcher", () => {
     const folder = await tree({ "core/cli/main.ts": main, ...nodePackage("24.9.0") });
     const child = launch(folder, ["--import", oldNode]);
     const [said] = await once(child.stdout, "data");
-    assert.deepEqual(JSON.parse(String(said)), []);
     child.kill("SIGKILL");
+    const own = JSON.parse(String(said)).filter((name: string) => process.env[name] === undefined);
+    assert.deepEqual(own, []);
     // Both write there: it ends with the last of them.
     await once(child.stdout, "close");
   });
