@@ -25,10 +25,13 @@ export function isStale(folder) {
   return [...sources, ...settings].some((path) => statSync(path).mtimeMs >= began);
 }
 
+/** The time of a file that is written now may be this much behind the clock, milliseconds: the system counts it in ticks. */
+const TICK_MS = 20;
+
 /** Calls `build` where that is needed. */
 export function freshen(folder, build) {
   if (!isStale(folder)) return;
-  const began = Date.now();
+  const began = Date.now() - TICK_MS;
   rmSync(stampOf(folder), { force: true });
   build();
   mkdirSync(dirname(stampOf(folder)), { recursive: true });
