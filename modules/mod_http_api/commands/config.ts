@@ -11,7 +11,7 @@ import { jsonDiff } from "./json_diff.ts";
 const shown = (found: unknown) => `${typeof found === "string" ? found.replace(/^\n+|\n+$/g, "") : printJson(found)}\n`;
 
 /** Bytes of a document; one of a node with a thousand peers to keep takes a tenth. It is read and compared in one go. */
-const MAX_DOCUMENT = 256 * 1024;
+const MAX_DOCUMENT = 192 * 1024;
 
 async function textOf({ body }: FileEntry): Promise<string> {
   const pieces: Uint8Array[] = [];

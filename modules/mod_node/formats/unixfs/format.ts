@@ -30,7 +30,10 @@ export interface Unixfs {
   readonly fanout?: number | undefined;
 }
 
-/** @throws NodeError when the bytes are not a UnixFS message */
+/** More parts than a node of any block has links. */
+const MAX_BLOCKSIZES = 2 ** 17;
+
+/** @throws NodeError when the bytes are not a UnixFS message, or one of more parts than `MAX_BLOCKSIZES` */
 export function decodeUnixfs(bytes: Uint8Array): Unixfs {
   const reader = new FieldReader(bytes);
   const blocksizes: number[] = [];
@@ -59,6 +62,7 @@ function readSizes(reader: FieldReader, into: number[]): void {
 }
 
 function readPacked(bytes: Uint8Array, from: number, into: number[]): number {
+  if (into.length === MAX_BLOCKSIZES) throw new NodeError(`a node of more than ${MAX_BLOCKSIZES} parts`);
   let value = 0;
   let scale = 1;
   for (let read = 0; read < 10; read += 1) {

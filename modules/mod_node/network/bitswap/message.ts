@@ -82,6 +82,8 @@ export interface Message {
  * Of each list in a message. Wantlist entries beyond are dropped and counted; other lists make the message malformed.
  */
 const MAX_LISTED = 16 * 1024;
+/** Of a message itself: the parts of all lists, and what this node does not know. */
+const MAX_FIELDS = 1024 * 1024;
 /** Wantlist entries beyond that are dropped; a message with more than fit with their CIDs is malformed. */
 const MAX_DROPPED = 8 * MAX_LISTED;
 
@@ -100,7 +102,8 @@ export function decodeMessage(bytes: Uint8Array): DecodedMessage {
   const presences: BlockPresence[] = [];
   const list = { full: false, droppedEntries: 0, pendingBytes: 0 };
   const reader = new FieldReader(bytes);
-  while (reader.next()) {
+  for (let fields = 0; reader.next(); fields += 1) {
+    if (fields > MAX_FIELDS) throw new NodeError("a message of too many fields");
     if (reader.field === MESSAGE.wantlist) decodeWantlist(reader.bytes, entries, list);
     else if (reader.field === MESSAGE.blocks) blocks.push({ prefix: undefined, data: reader.bytes });
     else if (reader.field === MESSAGE.payload) blocks.push(decodeBlock(reader.bytes));

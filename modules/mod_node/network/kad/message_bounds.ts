@@ -9,7 +9,7 @@ export const MAX_MESSAGE_SIZE = 2 ** 20;
 /** Fields of one message, those of its peers counted: some thousands of peers with their addresses. */
 const MAX_FIELDS = 65_536;
 /** Bytes of all addresses in one message; an honest one takes about ten. */
-const MAX_ADDRESSES_SIZE = 192 * 1024;
+const MAX_ADDRESSES_SIZE = 160 * 1024;
 
 const PEER_FIELDS = [8, 9];
 const ADDRESS_FIELD = 2;

@@ -157,7 +157,7 @@ export const messageTargets: readonly Target[] = [
   }),
   target(
     "addresses in messages",
-    192 * KIB,
+    160 * KIB,
     { "a peer id": multihash(0x12), many: (size) => filled(size, 4, 127, 0, 0, 1, 6, 0, 1) },
     (bytes) => {
       const address = bytes[0] === 4 ? bytes : Buffer.concat([Buffer.of(0xa5, 3), Buffer.from(lengthPrefixed(bytes))]);

@@ -256,7 +256,7 @@ export const requestTargets: readonly Target[] = [
   target("bodies in parts", 4 * MIB, bodies, body),
   target("tar archives", 4 * MIB, tars, (bytes) => drained(readTar(pieces(bytes)))),
   target("CAR archives", 4 * MIB, cars, (bytes) => drained(readCar(pieces(bytes)))),
-  target("configurations", 256 * KIB, documents, (text) => [printTree(parseTree(text)), printJson(parseJson(text))]),
+  target("configurations", 192 * KIB, documents, (text) => [printTree(parseTree(text)), printJson(parseJson(text))]),
   target(
     "keys of configurations",
     HEAD,

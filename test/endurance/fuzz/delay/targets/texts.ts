@@ -101,7 +101,7 @@ export const textTargets: readonly Target[] = [
   target("addresses", EVERYTHING, addresses, parseMultiaddr),
   target(
     "addresses as bytes",
-    192 * KIB,
+    160 * KIB,
     {
       "a long peer id": (size) => Uint8Array.from([0xa5, 0x03, ...varint(size), ...new Uint8Array(size).fill(0x12)]),
       protocols: (size) =>

@@ -37,7 +37,7 @@ test("failures are the reference's", async () => {
   assert.deepEqual(await host.failure("config/replace", { c: "x" }), [500, "failed to decode file as config"]);
   assert.deepEqual(await host.failure("config/replace", { c: " ".repeat(262_145) }), [
     500,
-    "failed to decode file as config: it is longer than 262144 bytes",
+    "failed to decode file as config: it is longer than 196608 bytes",
   ]);
   assert.deepEqual(await host.failure("config/replace"), [400, "file argument 'file' is required\n"]);
   assert.deepEqual(await host.failure("config/profile/apply?arg=odd"), [500, "odd is not a profile"]);
