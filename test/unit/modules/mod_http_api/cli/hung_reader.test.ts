@@ -18,5 +18,7 @@ test("a reader that takes nothing is cut at the end, which no error is logged ab
   const { stderr, code } = await daemon.stop();
   assert.equal(code, 0);
   assert.match(stderr, /Cut off, since they had not ended after 2 s: POST \/api\/v0\/cat \(\d+ s\)/);
-  assert.doesNotMatch(stderr, /too long|error/i);
+  // On a busy machine the node may take longer to close than the half second that is left: nobody waited for the reader.
+  const errors = stderr.split("\n").filter((line) => /too long|error/i.test(line) && !/undoing the node: /.test(line));
+  assert.deepEqual(errors, []);
 });
