@@ -1,8 +1,9 @@
 /** Watches the config file, and tells when it has changed and is still. */
 import { type FSWatcher, watch } from "node:fs";
-import { readFile, stat } from "node:fs/promises";
+import { readFile } from "node:fs/promises";
 import { dirname } from "node:path";
 import { ModhostError, reasonOf } from "../util/errors.ts";
+import { fileState } from "../util/file_state.ts";
 
 /** A file that has not changed for as long is not being written, milliseconds. */
 const STILL_MS = 200;
@@ -41,7 +42,7 @@ export class ConfigWatch {
     this.close();
     this.#file = file;
     if (file === undefined) return;
-    this.#settled = await stateOf(file);
+    this.#settled = (await fileState(file)).text;
     if (this.#file !== file) return;
     try {
       // The folder, since editors and tools put a new file in the place of the old one.
@@ -86,7 +87,7 @@ export class ConfigWatch {
 
   /** Gives the milliseconds until the file is to be looked at again. */
   async #step(file: string): Promise<number | undefined> {
-    const state = await stateOf(file);
+    const state = (await fileState(file)).text;
     if (state === this.#settled) return undefined;
     if (state !== this.#seen) {
       this.#seen = state;
@@ -119,12 +120,4 @@ export class ConfigWatch {
       return error;
     }
   }
-}
-
-/** Differs when the file has been written, or another one is in its place. */
-async function stateOf(file: string): Promise<string> {
-  return await stat(file, { bigint: true }).then(
-    ({ ino, size, mtimeNs }) => `${ino} ${size} ${mtimeNs}`,
-    () => "missing",
-  );
 }

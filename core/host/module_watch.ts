@@ -2,10 +2,10 @@
 import { sep } from "node:path";
 import type { EventBus } from "../events.ts";
 import { appName } from "../http/app_urls.ts";
-import { failurePage, showsFailures } from "../operations/failure_page.ts";
-import { FileWatch } from "../operations/file_watch.ts";
 import type { Change, HttpErrorEvent, HttpMiddleware, HttpProvider, ModuleState } from "../types.ts";
 import { bundledModules } from "../util/package.ts";
+import { failurePage, showsFailures } from "./failure_page.ts";
+import { FileWatch } from "./file_watch.ts";
 import type { HostParts } from "./parts.ts";
 
 export interface ModuleWatchDeps {

@@ -13,10 +13,10 @@ export function isLoopback(address: string): boolean {
   return family === 4 ? address.startsWith("127.") : family === 6 && loopback.check(address, "ipv6");
 }
 
-/** Did a proxy hand it on? Whoever stands behind it, its own address says nothing of the caller. */
-export function isForwarded({ headers }: Pick<HttpRequest, "headers">): boolean {
+/** Did a proxy hand it on, by its header fields with dashes or underscores? Whoever stands behind it, its own address says nothing of the caller. */
+export function isForwarded({ headers }: { readonly headers: object }): boolean {
   for (const name in headers) {
-    if (name === "forwarded" || name === "via" || name === "x_real_ip" || name.startsWith("x_forwarded_")) return true;
+    if (/^(?:forwarded$|via$|x[_-]real[_-]ip$|x[_-]forwarded[_-])/.test(name)) return true;
   }
   return false;
 }

@@ -3,6 +3,7 @@ import { type FSWatcher, watch } from "node:fs";
 import { realpath, stat } from "node:fs/promises";
 import { dirname } from "node:path";
 import { reasonOf } from "../util/errors.ts";
+import { fileState } from "../util/file_state.ts";
 import type { Refreshed } from "./index.ts";
 
 /** Files that have not changed for as long are not being written, milliseconds. */
@@ -103,7 +104,7 @@ export class CertificateWatch {
 
   /** Gives the milliseconds until the files are to be looked at again. */
   async #step(files: readonly string[]): Promise<number | undefined> {
-    const state = (await Promise.all(files.map(stateOf))).join("\n");
+    const state = (await Promise.all(files.map(fileState))).map(({ text }) => text).join("\n");
     if (files !== this.#files) return 0;
     if (state === this.#settled) return undefined;
     if (state !== this.#seen) {
@@ -161,12 +162,4 @@ export class CertificateWatch {
       }
     }
   }
-}
-
-/** Differs when the file has been written, or another one is in its place. */
-async function stateOf(file: string): Promise<string> {
-  return await stat(file, { bigint: true }).then(
-    ({ dev, ino, size, mtimeNs }) => `${dev} ${ino} ${size} ${mtimeNs}`,
-    () => "missing",
-  );
 }

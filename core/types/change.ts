@@ -7,7 +7,7 @@ export interface Change {
   readonly id: string;
   /** When it was asked for: ISO 8601. */
   readonly at: string;
-  /** Who asked: `socket uid 1000`, `signal SIGTERM`, `module NAME`, `program` for code that embeds the host. */
+  /** Who asked: `admin socket`, `signal SIGTERM`, `module NAME`, `program` for code that embeds the host. */
   readonly by: string;
   /** The module through which it was asked for, where `by` is somebody else. */
   readonly via?: string;

@@ -66,7 +66,7 @@ export interface LogLine {
 export interface ChangeOptions {
   /** One of `hosts`; default: all of them. */
   readonly host?: string | undefined;
-  /** Who asks, for the record: `socket uid 1000`, `token NAME`. Default: the module. */
+  /** Who asks, for the record: `admin socket`, `token NAME`. Default: the module. */
   readonly by?: string | undefined;
 }
 

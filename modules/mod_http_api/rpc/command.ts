@@ -320,35 +320,29 @@ export interface CommandTree {
   readonly root: TableNode;
 }
 
+const declaring =
+  (effect: Effect) =>
+  <
+    F extends Form,
+    S extends Shape,
+    const A extends readonly Argument[] = readonly [],
+    const O extends Options = Record<never, never>,
+    const G extends Options = Record<never, never>,
+  >(
+    declaration: Declaration<F, S, A, O, G>,
+  ): Command => {
+    const { group, arguments: args = [], options = {}, encodings = {}, ...rest } = declaration;
+    return { ...rest, effect, group, arguments: args, options, encodings } as unknown as Command;
+  };
+
 /** A command that looks, which may fetch and keep what is looked at. */
-export function readCommand<
-  F extends Form,
-  S extends Shape,
-  const A extends readonly Argument[] = readonly [],
-  const O extends Options = Record<never, never>,
-  const G extends Options = Record<never, never>,
->(declaration: Declaration<F, S, A, O, G>): Command {
-  return commandOf("read", declaration);
-}
+export const readCommand = declaring("read");
 
 /**
  * A command that changes what the node has, is told or does for others, ends it, runs a program, or hands out a private
  * key.
  */
-export function writeCommand<
-  F extends Form,
-  S extends Shape,
-  const A extends readonly Argument[] = readonly [],
-  const O extends Options = Record<never, never>,
-  const G extends Options = Record<never, never>,
->(declaration: Declaration<F, S, A, O, G>): Command {
-  return commandOf("write", declaration);
-}
-
-function commandOf(effect: Effect, declaration: object): Command {
-  const { group, arguments: args = [], options = {}, encodings = {}, ...rest } = declaration as Partial<Command>;
-  return { ...rest, effect, group, arguments: args, options, encodings } as Command;
-}
+export const writeCommand = declaring("write");
 
 export function defineGroup<const O extends Options = Record<never, never>>(
   group: Omit<Group<O>, "options"> & { readonly options?: O },

@@ -6,9 +6,18 @@ import { Program } from "./spawned.ts";
 
 const hello = `export default (module) => module.provides("http", { route: { GET: () => "hello" } });`;
 const astray = `export default (module) => {
+  module.unload = () => { module.log.info("unloaded in order"); return globalThis.hanging; };
   const crash = () => setImmediate(() => { throw new Error("crashed"); }) && "soon";
-  module.provides("http", { route: { GET: () => "here", "GET /throw": crash } });
+  const hang = () => { globalThis.hanging = new Promise(() => {}); return crash(); };
+  module.provides("http", { route: { GET: () => "here", "GET /throw": crash, "GET /hang": hang } });
 };`;
+
+const lines = (stderr: string) =>
+  stderr
+    .split("\n")
+    .flatMap((line): { module?: string; level: string; msg: string }[] =>
+      line.startsWith("{") ? [JSON.parse(line)] : [],
+    );
 
 test("an exception that nobody catches takes out the module whose code threw it; the others are served on", async () => {
   await using program = await Program.in({ "mod_astray.js": astray, "mod_hello.ts": hello });
@@ -29,3 +38,21 @@ test("an exception that nobody catches takes out the module whose code threw it;
   kill("SIGTERM");
   assert.equal((await ended).code, 0);
 });
+
+for (const [path, how] of [
+  ["/throw", "in order"],
+  ["/hang", "within stop_timeout"],
+]) {
+  test(`where nothing is taken out, logs an exception that nobody catches, stops ${how}, and exits with 1`, async () => {
+    await using program = await Program.in({ "mod_astray.js": astray });
+    const variables = { MODHOST_STOP_TIMEOUT: "0.3", MODHOST_QUARANTINE_FAILURES: "0" };
+    const { started, ended } = await program.serve(["mod_astray.js"], variables);
+    const url = started.apps.find(({ name }) => name === "astray")?.urls[0];
+    assert.equal(await (await fetch(url + (path ?? ""))).text(), "soon");
+    const { code, stderr } = await ended;
+    assert.equal(code, 1);
+    const said = lines(stderr).filter((line) => line.module === "astray" && line.level !== "warn");
+    assert.match(said[0]?.msg ?? "", /nobody waits for: crashed \(mod_astray\.js:\d+\)$/);
+    assert.ok(said.some(({ msg }) => msg === "unloaded in order"));
+  });
+}

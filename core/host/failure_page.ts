@@ -1,6 +1,6 @@
 /** The page that browsers of this machine get in place of an app whose reload failed, while its files are watched. */
 import type { IncomingMessage } from "node:http";
-import { isLoopback } from "../http/local_caller.ts";
+import { isForwarded, isLoopback } from "../http/local_caller.ts";
 import type { Change } from "../types.ts";
 import { escape_html, html_page } from "../util/text.ts";
 
@@ -9,9 +9,6 @@ type Asked = {
   readonly headers: IncomingMessage["headers"];
   readonly socket: { readonly remoteAddress?: string | undefined };
 };
-
-/** Headers of proxies: what comes through one may be from anywhere. */
-const forwarding = ["forwarded", "via", "x-forwarded-for", "x-forwarded-host", "x-real-ip"];
 
 const style = `
 :root { --text: #1d2126; --soft: #667080; --line: #e3e6ea; --page: #fff; --bad: #b3261e; }
@@ -29,9 +26,7 @@ export function showsFailures({ headers, socket }: Asked): boolean {
   if (headers.accept?.includes("text/html") !== true) return false;
   const mode = headers["sec-fetch-mode"];
   if (mode !== undefined && mode !== "navigate") return false;
-  return (
-    isLoopback(socket.remoteAddress?.replace(/^::ffff:/, "") ?? "") && forwarding.every((name) => !(name in headers))
-  );
+  return isLoopback(socket.remoteAddress?.replace(/^::ffff:/, "") ?? "") && !isForwarded({ headers });
 }
 
 /** Why changes have failed, each with its file, line and source line. The page asks again by itself. */

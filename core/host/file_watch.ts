@@ -1,8 +1,8 @@
 /** Watches files by their folders, and tells which have changed once they are still. */
 import { type FSWatcher, watch } from "node:fs";
-import { stat } from "node:fs/promises";
 import { dirname } from "node:path";
 import { reasonOf } from "../util/errors.ts";
+import { fileState } from "../util/file_state.ts";
 
 /** Nothing has happened in a folder for as long: whoever saves a file is done, milliseconds. */
 const STILL_MS = 20;
@@ -55,8 +55,8 @@ export class FileWatch {
     }
     for (const folder of folders) this.#watch(folder);
     const read = async (file: string) => {
-      const state = await stateOf(file);
-      if (this.#states.get(file) === "") this.#states.set(file, state);
+      const { text } = await fileState(file);
+      if (this.#states.get(file) === "") this.#states.set(file, text);
     };
     await Promise.all(fresh.map(read));
   }
@@ -109,11 +109,11 @@ export class FileWatch {
     try {
       const changed = new Set<string>();
       const look = async (file: string, known: string) => {
-        const state = await stateOf(file);
-        if (state === known) this.#looks.delete(file);
-        else if (this.#isBeingWritten(file, state)) unsettled = true;
+        const { text, size } = await fileState(file);
+        if (text === known) this.#looks.delete(file);
+        else if (this.#isBeingWritten(file, size)) unsettled = true;
         else {
-          this.#states.set(file, state);
+          this.#states.set(file, text);
           changed.add(file);
         }
       };
@@ -130,22 +130,11 @@ export class FileWatch {
     else if (this.#isMissed) this.#look();
   }
 
-  #isBeingWritten(file: string, state: string): boolean {
+  #isBeingWritten(file: string, size: number): boolean {
     const looks = (this.#looks.get(file) ?? 0) + 1;
-    const isSeen = (state !== MISSING && !state.startsWith(EMPTY)) || looks > MAX_LOOKS;
+    const isSeen = size > 0 || looks > MAX_LOOKS;
     if (isSeen) this.#looks.delete(file);
     else this.#looks.set(file, looks);
     return !isSeen;
   }
-}
-
-const MISSING = "missing";
-const EMPTY = "0 ";
-
-/** Differs when the file has been written, or another one is in its place. */
-async function stateOf(file: string): Promise<string> {
-  return await stat(file, { bigint: true }).then(
-    ({ ino, size, mtimeNs }) => `${size} ${ino} ${mtimeNs}`,
-    () => MISSING,
-  );
 }
