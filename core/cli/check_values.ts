@@ -4,7 +4,7 @@ import { access, stat } from "node:fs/promises";
 import { dirname, resolve } from "node:path";
 import { type Config, nearest } from "../config/index.ts";
 import type { HttpModule } from "../http/index.ts";
-import { Ports } from "../ports.ts";
+import { Ports } from "../ports/ports.ts";
 import type { OptionDeclaration } from "../types.ts";
 import { reasonOf } from "../util/errors.ts";
 

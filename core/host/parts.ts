@@ -13,7 +13,7 @@ import { SharedTables } from "../module/shared.ts";
 import { Timers } from "../module/timers.ts";
 import { Quarantine, type QuarantineRules } from "../operations/quarantine.ts";
 import { type ServerDeps, serverFor } from "../operations/server.ts";
-import { Ports } from "../ports.ts";
+import { Ports } from "../ports/ports.ts";
 import { Certificates, type CertificatesOptions } from "../tls/index.ts";
 import { TokenStore } from "../tokens/index.ts";
 import type { NetProvider, OwnedItem } from "../types.ts";

@@ -1,9 +1,9 @@
 /** The public face of a host, and what it is made from. */
 import type { Socket } from "node:net";
 import type { Config } from "../config/index.ts";
-import type { InheritedSocket } from "../inherited.ts";
 import type { InlineModule } from "../inline_modules.ts";
 import type { Clock } from "../module/clock.ts";
+import type { InheritedSocket } from "../ports/inherited.ts";
 import type { Change, ConfigPlan, ListeningPort, ModuleLog, ModuleState, ServerStatus } from "../types.ts";
 import type { LogSettings } from "../util/log.ts";
 

@@ -4,7 +4,7 @@ import type { Config, UnknownName } from "../config/index.ts";
 import type { Catalog } from "../module/catalog.ts";
 import type { ModuleCode } from "../module/code.ts";
 import type { Modules } from "../module/lifecycle.ts";
-import type { Ports } from "../ports.ts";
+import type { Ports } from "../ports/ports.ts";
 import type { CertificatesOptions } from "../tls/index.ts";
 import type { CertificateState, ConfigPlan } from "../types.ts";
 import { ModhostError, reasonOf } from "../util/errors.ts";

@@ -4,7 +4,7 @@ import type { Wanted } from "../module/catalog.ts";
 import { type InstanceFacts, keyOf } from "../module/instance.ts";
 import { labelOf } from "../module/operation.ts";
 import type { TransitionSteps } from "../module/transition.ts";
-import type { PortsDifference } from "../ports_change.ts";
+import type { PortsDifference } from "../ports/change.ts";
 import type { ConfigPlan, ModuleState, ModuleStep } from "../types.ts";
 import { type Difference, differences, isReader, shown } from "./differences.ts";
 

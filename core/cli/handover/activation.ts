@@ -1,5 +1,5 @@
 /** Listening sockets that systemd hands to the process that it starts: sd_listen_fds(3). */
-import type { InheritedSocket } from "../../inherited.ts";
+import type { InheritedSocket } from "../../ports/inherited.ts";
 
 /** The first descriptor that is handed over. */
 const FIRST = 3;

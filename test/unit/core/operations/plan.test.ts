@@ -5,7 +5,7 @@ import { Config } from "#core/config/index.ts";
 import type { InstanceFacts } from "#core/module/instance.ts";
 import { type PlanFacts, planOf } from "#core/operations/plan.ts";
 import { planLines } from "#core/operations/plan_text.ts";
-import { placeDifference, placesOf } from "#core/places.ts";
+import { placeDifference, placesOf } from "#core/ports/places.ts";
 import type { OptionDeclarations } from "#core/types.ts";
 
 const declared: OptionDeclarations = {

@@ -1,9 +1,9 @@
 /** A change of the ports by another configuration: the new ones open before the old ones close. */
 import type { Server } from "node:net";
+import type { NetEndpoint } from "../types.ts";
+import { ModhostError } from "../util/errors.ts";
 import { codeOf } from "./listen.ts";
 import type { Place, PlaceDifference } from "./places.ts";
-import type { NetEndpoint } from "./types.ts";
-import { ModhostError } from "./util/errors.ts";
 
 /** A socket that listens, and the place that the options asked for; undefined for further endpoints. */
 export interface Open {

@@ -1,8 +1,9 @@
 /** A change of the endpoints that a provider itself names: the new ones open before the old ones close. */
+
+import type { NetEndpoint } from "../types.ts";
+import { reasonOf } from "../util/errors.ts";
+import type { Open } from "./change.ts";
 import { codeOf, placeText } from "./listen.ts";
-import type { Open } from "./ports_change.ts";
-import type { NetEndpoint } from "./types.ts";
-import { reasonOf } from "./util/errors.ts";
 
 /** The endpoints of one service. */
 interface OpenEndpoints {

@@ -3,7 +3,7 @@ import { once } from "node:events";
 import { connect, createServer, type Server, type Socket } from "node:net";
 import { describe, type TestContext, test } from "node:test";
 import { configFrom } from "#core/config/index.ts";
-import { Ports } from "#core/ports.ts";
+import { Ports } from "#core/ports/ports.ts";
 import type { Module, NetProvider, OwnedItem } from "#core/types.ts";
 import type { ModhostError } from "#core/util/errors.ts";
 

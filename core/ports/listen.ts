@@ -2,8 +2,8 @@
 import { chmod, lstat, rm } from "node:fs/promises";
 import { connect, type ListenOptions, type Server } from "node:net";
 import { isMainThread } from "node:worker_threads";
-import type { NetEndpoint } from "./types.ts";
-import { ModhostError } from "./util/errors.ts";
+import type { NetEndpoint } from "../types.ts";
+import { ModhostError } from "../util/errors.ts";
 
 /** What the address of a Unix socket has room for, less the byte that ends it. */
 const MAX_SOCKET_PATH_BYTES = process.platform === "linux" ? 107 : 103;

@@ -1,24 +1,15 @@
 import { createServer, type Server, type Socket } from "node:net";
-import { setImmediate as nextTurn } from "node:timers/promises";
-import { type Config, convert } from "./config/index.ts";
+import type { Config } from "../config/index.ts";
+import type { ListeningPort, NetEndpoint } from "../types.ts";
+import { ModhostError, reasonOf } from "../util/errors.ts";
+import { changePorts, type Open, type PortsChange, type PortsDifference } from "./change.ts";
 import { changeEndpoints } from "./endpoints_change.ts";
+import { portFailure } from "./failure.ts";
 import { firstBytes } from "./first_bytes.ts";
 import { Inherited, type InheritedSocket } from "./inherited.ts";
 import { codeOf, lacksAddress, listen, listenAt, placeText, refusals } from "./listen.ts";
 import { type Place, placeDifference, placesOf } from "./places.ts";
-import { portFailure } from "./port_failure.ts";
-import { changePorts, type Open, type PortsChange, type PortsDifference } from "./ports_change.ts";
-import type { ListeningPort, NetEndpoint, NetProvider, OptionType, OwnedItem } from "./types.ts";
-import { ModhostError, reasonOf } from "./util/errors.ts";
-
-type Provider = OwnedItem<NetProvider>;
-
-/** One service by name: the providers that offer it, the last one served, and its listening sockets. */
-interface Service {
-  readonly name: string;
-  readonly providers: Set<Provider>;
-  servers: Open[];
-}
+import { boundPort, close, current, endpointsOf, type Provider, type Service, shut } from "./service.ts";
 
 /** A connection that a provider was given. */
 interface Accepted {
@@ -60,7 +51,7 @@ export class Ports {
     }
     let service = this.#services.get(name);
     if (service === undefined) this.#services.set(name, (service = { name, providers: new Set(), servers: [] }));
-    this.#endpoints(provider.item);
+    endpointsOf(this.#config, provider.item);
     service.providers.add(provider);
     provider.item.endpoints_change?.((endpoints) => this.#changeEndpoints(provider, endpoints));
     if (this.#isOpen && service.providers.size === 1) this.#open(service);
@@ -85,7 +76,7 @@ export class Ports {
     for (const [option, { type }] of this.#config.declarations()) {
       const name = /^(.+)_ports$/.exec(option)?.[1];
       if (name === undefined || type !== "ports") continue;
-      const { ports, interfaces } = this.#endpoints({ name });
+      const { ports, interfaces } = endpointsOf(this.#config, { name });
       for (const port of ports.filter((port) => port !== 0)) {
         for (const host of interfaces.map((address) => (address === "*" ? "0.0.0.0" : address))) {
           const server = createServer();
@@ -166,8 +157,8 @@ export class Ports {
       if (provider === undefined) return [];
       const asked = service.servers.flatMap(({ place }) => (place === undefined ? [] : [place]));
       // An address that this machine lacks was asked for, too, though it is not open.
-      const before = placesOf(this.#endpoints(provider));
-      const found = placeDifference(before, placesOf(this.#endpoints(provider, next)), asked);
+      const before = placesOf(endpointsOf(this.#config, provider));
+      const found = placeDifference(before, placesOf(endpointsOf(next, provider)), asked);
       const isSame = found.opened.length === 0 && found.closed.length === 0;
       const bound = found.closed.map((place) => boundPort(service.servers.find((open) => open.place === place)));
       return isSame ? [] : [{ service: service.name, ...found, bound }];
@@ -252,7 +243,7 @@ export class Ports {
     const named = this.#inherited.named(service.name, (socket) => this.#connect(service, socket, true));
     for (const server of named) this.#take(service, server);
     if (named.length > 0) return;
-    const places = placesOf(this.#endpoints(provider));
+    const places = placesOf(endpointsOf(this.#config, provider));
     for (const asked of new Set(places.map(({ group }) => group))) {
       const skipped: unknown[] = [];
       const group = places.filter((place) => place.group === asked);
@@ -376,43 +367,7 @@ export class Ports {
     }
   }
 
-  #endpoints(
-    provider: Omit<NetProvider, "onconnect">,
-    config = this.#config,
-  ): { ports: number[]; interfaces: string[] } {
-    const read = (option: string, type: OptionType, fallback: unknown) =>
-      convert({ type, describe: "" }, option, config.value(option) ?? fallback, config.directory);
-    const ports = read(`${provider.name}_ports`, "ports", provider.default_ports ?? []) as number[];
-    return {
-      // Each 0 is a port of its own.
-      ports: ports.filter((port, at) => port === 0 || ports.indexOf(port) === at),
-      interfaces: read(`${provider.name}_interfaces`, "strings", provider.default_interfaces ?? ["*"]) as string[],
-    };
-  }
-
   #failure({ name }: Pick<Service, "name">, address: string, port: number, error: unknown): ModhostError {
     return portFailure({ service: name, address, port }, error, this.listening());
   }
-}
-
-function current({ providers }: Service): Provider | undefined {
-  return [...providers].at(-1);
-}
-
-function close(service: Service): void {
-  for (const { server } of service.servers) server.close();
-  service.servers = [];
-}
-
-function boundPort(open: Open | undefined): number {
-  const address = open?.server.address();
-  return typeof address === "object" ? (address?.port ?? 0) : 0;
-}
-
-/** Resolves when the address is free; connections go on. */
-async function shut(service: Service, { server }: Open): Promise<void> {
-  service.servers = service.servers.filter((open) => open.server !== server);
-  server.close();
-  // The socket is closed at the end of this turn, and the server only with its last connection.
-  await nextTurn();
 }

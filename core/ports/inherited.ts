@@ -1,8 +1,8 @@
 /** Sockets that listened before this process began: systemd, or whoever has started it, hands them over. */
 import { createServer, type Server, type Socket } from "node:net";
+import { reasonOf } from "../util/errors.ts";
 import { listen } from "./listen.ts";
 import type { Place } from "./places.ts";
-import { reasonOf } from "./util/errors.ts";
 
 /** A listening socket that this process was started with. */
 export interface InheritedSocket {

@@ -1,8 +1,8 @@
 /** Why a port cannot be opened, in words that name the option to change. */
-import { variableOf } from "./config/index.ts";
+import { variableOf } from "../config/index.ts";
+import type { ListeningPort } from "../types.ts";
+import { ModhostError, reasonOf } from "../util/errors.ts";
 import { addressErrors, codeOf } from "./listen.ts";
-import type { ListeningPort } from "./types.ts";
-import { ModhostError, reasonOf } from "./util/errors.ts";
 
 export function portFailure(
   { service: name, address, port }: { readonly service: string; readonly address: string; readonly port: number },
