@@ -11,6 +11,7 @@ export {
   readTokens,
   type TokenOption,
 } from "../util/tokens.ts";
+export { addressesOf } from "./addresses.ts";
 export { appName, appPath, basePath, bracketed, displayName, isWebScheme, originOf } from "./app_urls.ts";
 export { validatorsOf } from "./conditions.ts";
 export { type CorsPolicy, corsPolicy } from "./cors.ts";
@@ -19,7 +20,7 @@ export { answerConditions, answerRanges, type ConditionAnswer, type RangeAnswer 
 export { httpMethods, patternHint } from "./keys.ts";
 export { contextOf } from "./koa.ts";
 export { type LayerInfo, MiddlewareLayer } from "./layer.ts";
-export { isForwarded, isLocalName, isLoopback, requestedHost } from "./local_caller.ts";
+export { isForwarded, type StrangerReason, strangerReason } from "./local_caller.ts";
 export { koaHandler } from "./middleware.ts";
 export type { HttpModule } from "./module.ts";
 export { AppMount } from "./mount.ts";

@@ -29,7 +29,29 @@ export function requestedHost({ url, headers }: Pick<HttpRequest, "url" | "heade
   return host === "" ? undefined : host;
 }
 
-/** Is it a name that no other machine's name server can give to this one? Else a page could be made to ask by rebinding. */
-export function isLocalName(host: string): boolean {
-  return host === "localhost" || isLoopback(host);
+/** Why a request without a secret is not taken for one of a program of this machine. */
+export type StrangerReason = "other machine" | "proxy" | "foreign name";
+
+export interface LocalCallers {
+  /** Names, in lower case, that are this machine's beside localhost and its addresses. */
+  readonly hosts: ReadonlySet<string>;
+  /** Addresses whose programs count as well. Default: those of this machine alone. */
+  readonly includes?: (address: string) => boolean;
+}
+
+/**
+ * Undefined for a caller who needs no secret: from one of the addresses, through no proxy, and by a name that no name
+ * server of somebody else gives to this machine, since a page could be made to ask by that (rebinding). A request that names
+ * no host is no browser's.
+ */
+export function strangerReason(
+  request: HttpRequest,
+  { hosts, includes = isLoopback }: LocalCallers,
+): StrangerReason | undefined {
+  if (!includes(request.ip)) return "other machine";
+  if (isForwarded(request)) return "proxy";
+  const host = requestedHost(request);
+  const isOwn = host === undefined || host === "localhost" || isLoopback(host) || hosts.has(host);
+  // Who asks from another machine names this one by its address there.
+  return isOwn || (isIP(host) !== 0 && !isLoopback(request.ip)) ? undefined : "foreign name";
 }

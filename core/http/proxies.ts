@@ -1,6 +1,6 @@
-import { BlockList, isIP } from "node:net";
+import { isIP } from "node:net";
 import type { RequestHeaders } from "../types.ts";
-import { ModhostError } from "../util/errors.ts";
+import { addressesOf } from "./addresses.ts";
 
 /** Who the client is, seen from behind trusted proxies. */
 export interface ClientFacts {
@@ -12,33 +12,15 @@ export interface ClientFacts {
 
 /** Reads forwarding headers, and only those that a trusted peer sent: nobody else can forge an address. */
 export class TrustedProxies {
-  readonly #list = new BlockList();
+  /** Is it the address of a trusted proxy? */
+  readonly trusts: (address: string) => boolean;
   readonly #legacy: boolean;
   readonly #peers = new Map<string, Peer>();
 
   /** `entries` are addresses or CIDR ranges; throws OPTION_INVALID for anything else. */
   constructor(entries: readonly string[], legacy = true) {
+    this.trusts = addressesOf(entries, "trusted_proxies");
     this.#legacy = legacy;
-    for (const entry of entries) {
-      const [address = "", bits] = entry.split("/");
-      const family = isIP(address);
-      const width = bits === undefined ? undefined : Number(bits);
-      if (family === 0 || (width !== undefined && !(/^\d+$/.test(bits ?? "") && width <= (family === 6 ? 128 : 32)))) {
-        throw new ModhostError("OPTION_INVALID", {
-          name: "trusted_proxies",
-          value: JSON.stringify(entry),
-          allowed: 'each entry must be an address or a range such as "10.0.0.0/8"',
-        });
-      }
-      const type = family === 6 ? "ipv6" : "ipv4";
-      if (width === undefined) this.#list.addAddress(address, type);
-      else this.#list.addSubnet(address, width, type);
-    }
-  }
-
-  trusts(address: string): boolean {
-    const family = isIP(address);
-    return family !== 0 && this.#list.check(address, family === 6 ? "ipv6" : "ipv4");
   }
 
   client(peer: string, encrypted: boolean, headers: RequestHeaders): ClientFacts {

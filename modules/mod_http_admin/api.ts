@@ -2,7 +2,7 @@
 import { httpMethods } from "../../core/http/index.ts";
 import { json, reasonOf } from "../../core/index.ts";
 import type { Change, Handler, HttpEvent, Module, ResponseFields, RouteTable } from "../../core/types.ts";
-import type { Authorize } from "./door.ts";
+import type { Authorize } from "./access.ts";
 import { AdminError, errors } from "./errors.ts";
 import type { Streams } from "./events.ts";
 import { readInput } from "./input.ts";

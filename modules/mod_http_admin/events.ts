@@ -4,7 +4,7 @@ import { event_stream } from "../../core/http/index.ts";
 import type { EventStream, HttpEvent, HttpFinishedEvent, Module } from "../../core/types.ts";
 import { AdminError } from "./errors.ts";
 
-/** Streams of one server, at all its doors together. */
+/** Streams of one server, at its socket and ports together. */
 const MAX_STREAMS = 100;
 /** Bytes that wait for one reader; who is slower is cut. */
 const MAX_WAITING_BYTES = 256 * 1024;

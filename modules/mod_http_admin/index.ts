@@ -1,7 +1,7 @@
 /** The Admin API: what operates the running server, at a Unix socket in the data folder and at `/admin/api`. */
 import type { Module } from "../../core/types.ts";
+import { throughPorts, throughSocket } from "./access.ts";
 import { apiRoutes } from "./api.ts";
-import { throughPorts, throughSocket } from "./door.ts";
 import { Streams } from "./events.ts";
 import { operations } from "./operations/index.ts";
 import { options } from "./options.ts";

@@ -1,4 +1,5 @@
 import { parseArgs } from "node:util";
+import { benchFigures } from "./figures.ts";
 import { benchHost } from "./host.ts";
 import { benchMount } from "./mount.ts";
 import { benchNetwork } from "./network.ts";
@@ -14,6 +15,7 @@ interface Options {
 
 const benches: Record<string, (options: Options) => Promise<void>> = {
   host: benchHost,
+  figures: benchFigures,
   node: benchNode,
   mount: benchMount,
   network: benchNetwork,

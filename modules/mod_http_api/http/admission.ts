@@ -1,7 +1,7 @@
 /** Access checks on a request before its command is looked up, in the order of the reference. */
 
 import { apiVersion } from "modhost/node";
-import { encodePath, isForwarded, isLocalName, isLoopback, requestedHost } from "../../../core/http/index.ts";
+import { encodePath, isForwarded, type StrangerReason, strangerReason } from "../../../core/http/index.ts";
 import type {
   HttpRequest,
   PresentedToken,
@@ -185,16 +185,18 @@ function mayCall({ request, settings, caller, held, path, cors }: Visit): Respon
   if (settings.requireToken === true) {
     return refuse("calls need a token: that of the file api-token in the repo, or one of the option api_tokens");
   }
-  if (settings.isLocal !== true && !isLoopback(request.ip))
-    return refuse("calls from other machines need a token, see the option api_tokens");
-  if (isForwarded(request)) return refuse("calls through a proxy need a token, see the option api_tokens");
-  if (settings.isLocal === true) return undefined;
-  const host = requestedHost(request);
-  if (host !== undefined && !isLocalName(host) && !settings.hosts.has(host)) {
-    return refuse("without a token this API answers at localhost and at the names of the option api_hosts");
-  }
-  return undefined;
+  const reason = settings.isLocal === true ? forwardedReason(request) : strangerReason(request, settings);
+  return reason === undefined ? undefined : refuse(refusals[reason]);
 }
+
+/** Whoever may open a Unix socket is local, and may name any host; who stands behind a proxy there is not known. */
+const forwardedReason = (request: HttpRequest) => (isForwarded(request) ? "proxy" : undefined);
+
+const refusals: Readonly<Record<StrangerReason, string>> = {
+  "other machine": "calls from other machines need a token, see the option api_tokens",
+  proxy: "calls through a proxy need a token, see the option api_tokens",
+  "foreign name": "without a token this API answers at localhost and at the names of the option api_hosts",
+};
 
 const isAuthorization = (caller: Token | Authorization): caller is Authorization => "prefixes" in caller;
 

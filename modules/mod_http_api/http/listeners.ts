@@ -21,7 +21,7 @@ const noContent =
 
 type Section = "Addresses.API" | "Addresses.Gateway";
 
-interface Door {
+interface ApiService {
   readonly name: string;
   readonly section: Section;
   readonly settings: ApiSettings;
@@ -61,27 +61,27 @@ export function openListeners(
     methods: ["POST", "HEAD", "GET"],
   });
   const [api, gateway] = ["Addresses.API", "Addresses.Gateway"] as const;
-  const doors: Door[] = [
+  const services: ApiService[] = [
     { name: "http_api_further", section: api, settings, isLocal: false, hasPages: true },
     { name: "http_api_gateway", section: gateway, settings: readOnly, isLocal: false },
     { name: "http_api_socket", section: api, settings: local(settings), isLocal: true },
     { name: "http_api_gateway_socket", section: gateway, settings: local(readOnly), isLocal: true },
   ];
   const addresses = new ConfiguredAddresses(module, config, required);
-  const open = new Map<Door, ChangeEndpoints>();
-  const openDoor = (door: Door, endpoints: readonly NetEndpoint[]) =>
-    openAt(module, door, endpoints, (change) => void open.set(door, change));
+  const open = new Map<ApiService, ChangeEndpoints>();
+  const openService = (service: ApiService, endpoints: readonly NetEndpoint[]) =>
+    openAt(module, service, endpoints, (change) => void open.set(service, change));
   for (const section of [api, gateway]) {
-    const own = doors.filter((door) => door.section === section);
-    for (const door of own) {
-      const endpoints = addresses.endpoints(door);
-      if (endpoints.length > 0) openDoor(door, endpoints);
+    const own = services.filter((service) => service.section === section);
+    for (const service of own) {
+      const endpoints = addresses.endpoints(service);
+      if (endpoints.length > 0) openService(service, endpoints);
     }
     const renew = async () => {
-      for (const door of own) {
-        const endpoints = addresses.endpoints(door);
-        if (!open.has(door) && endpoints.length > 0) openDoor(door, []);
-        await open.get(door)?.(endpoints);
+      for (const service of own) {
+        const endpoints = addresses.endpoints(service);
+        if (!open.has(service) && endpoints.length > 0) openService(service, []);
+        await open.get(service)?.(endpoints);
       }
       addresses.take(section);
       await changed?.();
@@ -132,7 +132,7 @@ class ConfiguredAddresses {
     return (this.#asked.get(section) ?? []).flatMap((address) => this.#bound.get(`${section} ${address}`) ?? []);
   }
 
-  endpoints({ section, isLocal }: Door): readonly NetEndpoint[] {
+  endpoints({ section, isLocal }: ApiService): readonly NetEndpoint[] {
     return this.#listed(section)
       .flatMap((address) => this.#endpoint(section, address))
       .filter((endpoint) => "path" in endpoint === isLocal && !(section === "Addresses.API" && this.#isOwn(endpoint)));
@@ -168,7 +168,7 @@ const withFields = (settings: ApiSettings, fields: Partial<ApiSettings>): ApiSet
 
 function openAt(
   module: Module,
-  { name, settings, hasPages = false }: Door,
+  { name, settings, hasPages = false }: ApiService,
   endpoints: readonly NetEndpoint[],
   endpoints_change: (change: ChangeEndpoints) => void,
 ): void {

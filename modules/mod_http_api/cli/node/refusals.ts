@@ -6,14 +6,14 @@ import type { NetEndpoint } from "../../../../core/types.ts";
 import { addressList, endpointOf } from "../../http/addresses.ts";
 
 /** The config keys of listen addresses, and the names that error messages use for them. */
-const doors = [
+const listeners = [
   { key: "Addresses.API", title: "serveHTTPApi", name: "API" },
   { key: "Addresses.Gateway", title: "serveHTTPGateway", name: "gateway" },
 ] as const;
 
 /** @throws NodeError for an address that is neither a TCP port nor a Unix socket */
 export function requireAddresses({ lowLevel: { repo } }: Node): void {
-  for (const { key, title, name } of doors) {
+  for (const { key, title, name } of listeners) {
     const wrong = addressList(repo.config.value(key)).find((address) => endpointOf(address) === undefined);
     if (wrong === undefined) continue;
     const why = "neither a TCP port nor a Unix socket";
@@ -33,7 +33,7 @@ export function refusalOf(error: unknown, { lowLevel: { repo } }: Node): unknown
   if (!ModhostError.is(error) || error.code !== "ENDPOINT_UNAVAILABLE") return error;
   const endpoint = error.details.endpoint as NetEndpoint;
   const isGateway = String(error.details.service).startsWith("http_api_gateway");
-  const { key, title } = isGateway ? doors[1] : doors[0];
+  const { key, title } = isGateway ? listeners[1] : listeners[0];
   const address = addressList(repo.config.value(key)).find((each) => isSame(endpointOf(each), endpoint)) ?? "";
   const { code = "" } = (error.cause ?? {}) as NodeJS.ErrnoException;
   const reason = reasons[code] ?? String(error.details.reason);

@@ -1,7 +1,8 @@
 import assert from "node:assert/strict";
-import { test } from "node:test";
+import { describe, test } from "node:test";
 import { showsFailures } from "#core/host/failure_page.ts";
-import { isForwarded } from "#core/http/local_caller.ts";
+import { isForwarded, type LocalCallers, strangerReason } from "#core/http/local_caller.ts";
+import type { HttpRequest } from "#core/types.ts";
 
 test("any header field of a proxy tells that a request was handed on, with dashes or underscores", () => {
   for (const name of ["forwarded", "via", "x_real_ip", "x-real-ip", "x_forwarded_for", "x-forwarded-proto"])
@@ -17,4 +18,30 @@ test("sources of a reload that failed are shown to browsers of this machine, and
   assert.equal(shown({}, "192.0.2.1"), false);
   assert.equal(shown({ "x-forwarded-proto": "https" }), false);
   assert.equal(shown({ "sec-fetch-mode": "cors" }), false);
+});
+
+describe("a caller without a secret", () => {
+  const reason = (ip: string, headers: Record<string, string>, more: Partial<LocalCallers> = {}) =>
+    strangerReason({ ip, headers, url: {} } as unknown as HttpRequest, { hosts: new Set(["ops.example"]), ...more });
+
+  test("is one of this machine by its address, through no proxy, and by a name of this machine", () => {
+    for (const host of ["localhost", "LOCALHOST.:80", "127.0.0.7:1", "[::1]:5280", "ops.example:80"])
+      assert.equal(reason("127.0.0.1", { host }), undefined, host);
+    for (const host of ["evil.example", "localhost.evil.example", "192.0.2.1", "0.0.0.0"])
+      assert.equal(reason("127.0.0.1", { host }), "foreign name", host);
+    assert.equal(reason("192.0.2.1", { host: "localhost" }), "other machine");
+    assert.equal(reason("::1", { host: "localhost", via: "1.1 proxy" }), "proxy");
+  });
+
+  test("that names no host is no browser", () => {
+    assert.equal(reason("127.0.0.1", {}), undefined);
+    assert.equal(reason("127.0.0.1", { x_real_ip: "127.0.0.1" }), "proxy");
+  });
+
+  test("from another address of the list names this machine by an address or a name of its own", () => {
+    const includes = (address: string) => address.startsWith("10.");
+    assert.equal(reason("10.0.0.2", { host: "10.0.0.1:5280" }, { includes }), undefined);
+    assert.equal(reason("10.0.0.2", { host: "evil.example" }, { includes }), "foreign name");
+    assert.equal(reason("127.0.0.1", { host: "localhost" }, { includes }), "other machine");
+  });
 });

@@ -155,7 +155,7 @@ test("further addresses of the API have all commands, by POST alone", async () =
 
 const noSockets = process.platform === "win32" ? "there are no Unix sockets" : false;
 
-test("a Unix socket is the door of this machine's users", { skip: noSockets }, async () => {
+test("a Unix socket lets in whom the file does: users of this machine", { skip: noSockets }, async () => {
   const path = (folder: string) => join(folder, "api.sock");
   const addresses = (folder: string) => ["/ip4/127.0.0.1/tcp/5001", `/unix${path(folder)}`];
   await using host = await startAt((folder) => ({ "Addresses.API": addresses(folder) }), { api_tokens: ["sesame"] });
@@ -226,7 +226,7 @@ test("middleware of the option http_middleware stands before the API at every ad
   }
 });
 
-test("API.Authorizations of the config is asked for at every door, as it is now", {
+test("API.Authorizations of the config is asked for at every listener, as it is now", {
   skip: noSockets,
 }, async () => {
   const authorizations = { user: { AuthSecret: "bearer:sesame", AllowedPaths: ["/api/v0/config", "/api/v0/id"] } };

@@ -1,14 +1,12 @@
 /** Who may call: through the socket, from this machine, or with a token. */
 import {
   findToken,
-  isForwarded,
-  isLocalName,
-  isLoopback,
   isSameOrigin,
   type KnownToken,
   readAuthorization,
   readTokens,
-  requestedHost,
+  type StrangerReason,
+  strangerReason,
 } from "../../core/http/index.ts";
 import type { HttpRequest, Module, TokenRefusal } from "../../core/types.ts";
 import { AdminError, type AdminErrorCode } from "./errors.ts";
@@ -95,15 +93,16 @@ function withToken({ headers }: HttpRequest, tokens: readonly AdminToken[]): Vis
   throw new AdminError("unauthorized", `That is no token of the Admin API: ${remedy}`, { www_authenticate: "Bearer" });
 }
 
+const refusals: Readonly<Record<StrangerReason, string>> = {
+  "other machine": "Calls from other machines need a token, see the option admin_tokens",
+  proxy: "Calls through a proxy need a token, see the option admin_tokens",
+  "foreign name": "Without a token the Admin API answers at localhost and at the names of the option admin_hosts alone",
+};
+
 async function fromHere(request: HttpRequest, hosts: ReadonlySet<string>, local: string): Promise<Visitor> {
+  const reason = strangerReason(request, { hosts });
+  if (reason !== undefined) throw new AdminError("forbidden", refusals[reason]);
   const refuse = (why: string) => new AdminError("forbidden", `${why}, see the option admin_tokens`);
-  if (!isLoopback(request.ip) || !isLoopback(request.conn.ip())) throw refuse("Calls from other machines need a token");
-  if (isForwarded(request)) throw refuse("Calls through a proxy need a token");
-  const host = requestedHost(request);
-  if (host === undefined || !(isLocalName(host) || hosts.has(host))) {
-    const names = "localhost and the names of the option admin_hosts";
-    throw new AdminError("forbidden", `Without a token the Admin API answers at ${names}, not at ${host ?? "no name"}`);
-  }
   if (local === "none") throw refuse("Calls from this machine need a token, too");
   if (local === "any_user") return { by: "this machine", scopes: everything };
   const user = await userBehind(request.conn);
