@@ -37,6 +37,11 @@ export class FieldReader {
     this.#message = message;
   }
 
+  /** Where the field that was read last ends. */
+  get end(): number {
+    return this.#at;
+  }
+
   /** Reads the next field; false at the end. @throws NodeError when the message is malformed */
   next(): boolean {
     if (this.#at >= this.#bytes.length) return false;

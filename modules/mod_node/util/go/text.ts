@@ -1,29 +1,78 @@
 /** Text as Go prints it. */
 import { isUtf8 } from "node:buffer";
 
-const escapes: Readonly<Record<string, string>> = {
-  '"': '\\"',
-  "\\": "\\\\",
-  "\n": "\\n",
-  "\r": "\\r",
-  "\t": "\\t",
-  "\v": "\\v",
-  "\f": "\\f",
-  "\b": "\\b",
-  "\x07": "\\a",
-};
+const quoted = /["\\]|\p{C}|(?! )\p{Z}/u;
 
 /** As `%q`: quotes, backslashes and unprintable characters are escaped. */
 export function quote(text: string): string {
-  const inner = text.replace(/["\\]|\p{C}|(?! )\p{Z}/gu, (letter) => escapes[letter] ?? codeOf(letter));
-  return `"${inner}"`;
+  return `"${quoted.test(text) ? escapedText(text) : text}"`;
 }
 
-function codeOf(letter: string): string {
-  const code = letter.codePointAt(0) as number;
-  const hex = code.toString(16);
-  if (code < 0x20) return `\\x${hex.padStart(2, "0")}`;
-  return code > 0xffff ? `\\U${hex.padStart(8, "0")}` : `\\u${hex.padStart(4, "0")}`;
+const codeUnits = (text: string): Uint16Array => Uint16Array.from(text, (letter) => letter.charCodeAt(0));
+
+const hexDigits = codeUnits("0123456789abcdef");
+const shortEscapes: readonly (Uint16Array | undefined)[] = Object.assign(new Array<Uint16Array | undefined>(128), {
+  7: codeUnits("\\a"),
+  8: codeUnits("\\b"),
+  9: codeUnits("\\t"),
+  10: codeUnits("\\n"),
+  11: codeUnits("\\v"),
+  12: codeUnits("\\f"),
+  13: codeUnits("\\r"),
+  34: codeUnits('\\"'),
+  92: codeUnits("\\\\"),
+});
+const [hexEscape, shortUnicodeEscape, longUnicodeEscape] = ["\\x", "\\u", "\\U"].map(codeUnits) as [
+  Uint16Array,
+  Uint16Array,
+  Uint16Array,
+];
+
+/** Code units that are written before they become a text: one for each character would take too long. */
+const MAX_UNITS = 64 * 1024;
+const LONGEST_ESCAPE = 10;
+
+function escapedText(text: string): string {
+  const into = new Uint16Array(Math.min(text.length * LONGEST_ESCAPE, MAX_UNITS + LONGEST_ESCAPE));
+  const bytes = Buffer.from(into.buffer);
+  let escaped = "";
+  let length = 0;
+  for (let at = 0; at < text.length; ) {
+    const code = text.codePointAt(at) as number;
+    if (isQuoted(code)) length = writeEscape(into, length, code);
+    else {
+      into[length++] = text.charCodeAt(at);
+      if (code > 0xffff) into[length++] = text.charCodeAt(at + 1);
+    }
+    at += code > 0xffff ? 2 : 1;
+    if (length < MAX_UNITS) continue;
+    escaped += bytes.toString("utf16le", 0, 2 * length);
+    length = 0;
+  }
+  return escaped + bytes.toString("utf16le", 0, 2 * length);
+}
+
+/** What is known of characters: 1 for those that are escaped, 2 for the others. */
+let known: Uint8Array | undefined;
+
+function isQuoted(code: number): boolean {
+  known ??= new Uint8Array(0x110000);
+  return (known[code] ||= quoted.test(String.fromCodePoint(code)) ? 1 : 2) === 1;
+}
+
+function writeEscape(into: Uint16Array, at: number, code: number): number {
+  const short = shortEscapes[code];
+  if (short !== undefined) return write(into, at, short);
+  const digits = code < 0x20 ? 2 : code > 0xffff ? 8 : 4;
+  let next = write(into, at, digits === 2 ? hexEscape : digits === 8 ? longUnicodeEscape : shortUnicodeEscape);
+  for (let shift = 4 * (digits - 1); shift >= 0; shift -= 4) into[next++] = hexDigits[(code >>> shift) & 15] as number;
+  return next;
+}
+
+function write(into: Uint16Array, at: number, units: Uint16Array): number {
+  let next = at;
+  for (let of = 0; of < units.length; of += 1) into[next++] = units[of] as number;
+  return next;
 }
 
 /** A name in a listing: unprintable characters are escaped, and in that case backslashes as well. */

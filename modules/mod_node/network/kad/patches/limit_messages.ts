@@ -1,8 +1,8 @@
 /**
- * Bounds DHT messages, and what one response may name. The library takes messages of four megabytes, which it decodes in
- * one piece, announces every peer in a response and dials them all: one response could make work for minutes.
+ * Bounds DHT messages, and what of one is read. The library takes messages of four megabytes, which it decodes in one piece,
+ * announces every peer in a response and dials them all: one response could make work for minutes.
  */
-import type { Stream } from "@libp2p/interface";
+import { type Stream, StreamMessageEvent } from "@libp2p/interface";
 import type { Patch, PatchNotices } from "../../swarm/patches/notices.ts";
 import { withOverrides } from "../../swarm/patches/with_overrides.ts";
 import { boundsOfStream } from "../message_bounds.ts";
@@ -13,19 +13,9 @@ export const patch: Patch = {
   without: "what one DHT message may hold is not bounded",
 };
 
-interface Response {
-  readonly closer: readonly NamedPeer[];
-  readonly providers: readonly NamedPeer[];
-}
-
-interface NamedPeer {
-  readonly multiaddrs: readonly Uint8Array[];
-}
-
-/** What is used of the library's `network`, which reads responses and announces the peers in them. */
+/** What is used of the library's `network`, which reads responses. */
 export interface KadNetwork {
-  safeDispatchEvent(name: string, event: object): boolean;
-  _writeReadMessage(stream: Stream, message: unknown, options: unknown): Promise<Response>;
+  _writeReadMessage(stream: Stream, message: unknown, options: unknown): Promise<unknown>;
 }
 
 /** What is used of the library's `rpc`, which answers the requests of others. */
@@ -33,60 +23,52 @@ export interface KadRpc {
   onIncomingStream(stream: Stream, connection: unknown): Promise<void>;
 }
 
-/** Peers close to the key in one response; an honest one names twenty. */
-const MAX_CLOSER = 20;
-const MAX_PROVIDERS = 256;
-/** Addresses of each peer. */
-const MAX_ADDRESSES = 128;
-
 /**
- * Takes the first peers of each response and leaves out the rest; a message beyond the bounds resets its stream. To be
+ * Takes the first peers of each message and leaves out the rest; a message beyond the bounds resets its stream. To be
  * called before the DHT starts.
  */
 export function limitMessages(kad: object, notices: PatchNotices): void {
   const { network, rpc } = kad as { readonly network?: Partial<KadNetwork>; readonly rpc?: Partial<KadRpc> };
-  const { _writeReadMessage: read, safeDispatchEvent } = network ?? {};
+  const { _writeReadMessage: read } = network ?? {};
   const { onIncomingStream: answer } = rpc ?? {};
-  const parts = {
-    "network._writeReadMessage": read,
-    "network.safeDispatchEvent": safeDispatchEvent,
-    "rpc.onIncomingStream": answer,
-  };
+  const parts = { "network._writeReadMessage": read, "rpc.onIncomingStream": answer };
   if (!notices.isApplicable(patch, parts) || network === undefined || read === undefined) return;
   if (rpc !== undefined && answer !== undefined) {
-    rpc.onIncomingStream = (stream, connection) =>
-      withinBounds(stream, () => answer.call(rpc as KadRpc, stream, connection));
+    rpc.onIncomingStream = (stream, connection) => answer.call(rpc as KadRpc, withinBounds(stream), connection);
   }
-  const whole = network as KadNetwork;
-  whole._writeReadMessage = async (stream, message, options) => {
-    let left = MAX_CLOSER + MAX_PROVIDERS;
-    const bounded = withOverrides(whole, {
-      safeDispatchEvent: (name: string, event: object) => left-- > 0 && whole.safeDispatchEvent(name, event),
-    });
-    const { closer, providers, ...rest } = await withinBounds(stream, () =>
-      read.call(bounded, stream, message, options),
-    );
-    return { ...rest, closer: firstOf(closer, MAX_CLOSER), providers: firstOf(providers, MAX_PROVIDERS) };
-  };
+  network._writeReadMessage = (stream, message, options) =>
+    read.call(network as KadNetwork, withinBounds(stream), message, options);
 }
 
-const firstOf = (peers: readonly NamedPeer[], count: number): NamedPeer[] =>
-  peers.slice(0, count).map((peer) => ({ ...peer, multiaddrs: peer.multiaddrs.slice(0, MAX_ADDRESSES) }));
+type Listener = (event: StreamMessageEvent) => void;
 
-/** A stream with a message beyond the bounds is reset before the message is decoded. */
-async function withinBounds<T>(stream: Stream, work: () => Promise<T>): Promise<T> {
-  const look = boundsOfStream();
-  const listener = ({ data }: { readonly data: Uint8Array | Iterable<Uint8Array> }) => {
-    try {
-      look(data);
-    } catch (error) {
-      stream.abort(error as Error);
-    }
+/** The stream, of which the one who listens gets whole messages within the bounds. One beyond them resets it. */
+function withinBounds(stream: Stream): Stream {
+  const bounded = boundsOfStream();
+  const listeners = new Map<unknown, Listener>();
+  const boundedListener = (listener: Listener): Listener => {
+    const made: Listener = ({ data }) => {
+      try {
+        for (const message of bounded(data)) listener(new StreamMessageEvent(message));
+      } catch (error) {
+        stream.abort(error as Error);
+      }
+    };
+    listeners.set(listener, made);
+    return made;
   };
-  stream.addEventListener("message", listener);
-  try {
-    return await work();
-  } finally {
-    stream.removeEventListener("message", listener);
-  }
+  return withOverrides(stream, {
+    addEventListener: (name: string, listener: unknown, options?: unknown) =>
+      stream.addEventListener(
+        name as "message",
+        name === "message" ? boundedListener(listener as Listener) : (listener as Listener),
+        options as never,
+      ),
+    removeEventListener: (name: string, listener: unknown, options?: unknown) =>
+      stream.removeEventListener(
+        name as "message",
+        (listeners.get(listener) ?? listener) as Listener,
+        options as never,
+      ),
+  });
 }

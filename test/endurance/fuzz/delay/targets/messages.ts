@@ -9,10 +9,7 @@ import { copyCid, keyOfCid } from "#node/network/bitswap/keys.ts";
 import { decodeMessage, MAX_MESSAGE_SIZE } from "#node/network/bitswap/message.ts";
 import { checkRecord } from "#node/network/ipns_record/check.ts";
 import { encodeRecord, MAX_RECORD_SIZE } from "#node/network/ipns_record/record.ts";
-import {
-  MAX_MESSAGE_SIZE as MAX_MESSAGE_SIZE_OF_KAD,
-  requireBounded as requireBoundedKad,
-} from "#node/network/kad/message_bounds.ts";
+import { boundedMessage, MAX_MESSAGE_SIZE as MAX_MESSAGE_SIZE_OF_KAD } from "#node/network/kad/message_bounds.ts";
 import { MAX_RPC_SIZE } from "#node/network/pubsub/limits.ts";
 import { lengthPrefixed, requireBounded as requireBoundedRpc, splitRpc } from "#node/network/pubsub/message.ts";
 import { KIB, type Make, MIB, type Target, target } from "../target.ts";
@@ -118,8 +115,7 @@ const kad: Readonly<Record<string, Make<Uint8Array>>> = {
 
 /** As the library does it once it has the bytes, but for its own objects around them. */
 function readKad(bytes: Uint8Array): void {
-  requireBoundedKad(bytes);
-  const reader = new FieldReader(bytes);
+  const reader = new FieldReader(boundedMessage(bytes));
   while (reader.next()) if (reader.field === 8 || reader.field === 9) readPeer(reader.bytes);
 }
 
