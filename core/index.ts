@@ -12,6 +12,7 @@ export type * from "./types.ts";
 export { type ErrorCode, errorTable, HttpError, ModhostError, reasonOf } from "./util/errors.ts";
 export type { LogSettings, LogStream } from "./util/log.ts";
 export { packageVersion } from "./util/package.ts";
+export { makePrivateFolder } from "./util/private_folder.ts";
 
 /** Gives a config file its types: `export default defineConfig({ ... })`. */
 export function defineConfig<C extends ConfigExport>(config: C): C {

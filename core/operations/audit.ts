@@ -1,7 +1,8 @@
 /** The audit file: a line of JSON for each change, in the data folder, for its owner alone. */
-import { mkdir, open, rename } from "node:fs/promises";
+import { open, rename } from "node:fs/promises";
 import { dirname } from "node:path";
 import { reasonOf } from "../util/errors.ts";
+import { makePrivateFolder } from "../util/private_folder.ts";
 
 /** Bytes of the file; one that has grown beyond them becomes `audit.jsonl.1`, in the place of an earlier one. */
 const MAX_FILE_BYTES = 4 * 1024 * 1024;
@@ -64,7 +65,7 @@ export class AuditFile {
   }
 
   async #write(lines: string): Promise<void> {
-    await mkdir(dirname(this.#path), { recursive: true });
+    makePrivateFolder(dirname(this.#path));
     let file = await open(this.#path, "a", 0o600);
     try {
       const { size } = await file.stat();

@@ -1,10 +1,11 @@
 import { createPrivateKey, X509Certificate } from "node:crypto";
-import { mkdir, readFile } from "node:fs/promises";
+import { readFile } from "node:fs/promises";
 import { hostname } from "node:os";
 import { join } from "node:path";
 import type { TlsOptions } from "node:tls";
 import { domainToASCII } from "node:url";
 import type { CertificateState } from "../types.ts";
+import { makePrivateFolder } from "../util/private_folder.ts";
 import { filesOf } from "./acme/files.ts";
 import type { AcmeSettings } from "./acme/index.ts";
 import {
@@ -258,7 +259,7 @@ export class Certificates {
     // Most starts make no certificate, and the library that does is slow to load.
     const { makeSelfSigned } = await import("./self_signed.ts");
     const pair = await makeSelfSigned([...new Set([...names, ...local])]);
-    await mkdir(directory, { recursive: true });
+    makePrivateFolder(directory);
     await writeWhole(files.key, pair.key, 0o600);
     await writeWhole(files.certificate, pair.certificate, 0o644);
     log.info("made a self-signed certificate: %s", files.certificate);

@@ -1,8 +1,9 @@
 /** The file of tokens: digests and terms, no secret. */
+import { randomUUID } from "node:crypto";
 import {
   closeSync,
   fsyncSync,
-  mkdirSync,
+  linkSync,
   openSync,
   readFileSync,
   renameSync,
@@ -14,6 +15,7 @@ import { dirname } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
 import type { NewToken } from "../types.ts";
 import { ModhostError, reasonOf } from "../util/errors.ts";
+import { makePrivateFolder } from "../util/private_folder.ts";
 import { digestOf, idOf, makeSecret, withoutSecrets } from "./secret.ts";
 import { normalized, type StoredToken } from "./spec.ts";
 
@@ -79,7 +81,7 @@ export async function removeToken(path: string, nameOrId: string): Promise<Store
 
 /** Other processes may edit the file, too: it is read and written under a lock. */
 async function edit(path: string, change: (tokens: readonly StoredToken[]) => readonly StoredToken[]): Promise<void> {
-  mkdirSync(dirname(path), { recursive: true });
+  makePrivateFolder(dirname(path));
   const lock = `${path}.lock`;
   await acquire(lock);
   try {
@@ -98,9 +100,27 @@ async function acquire(lock: string): Promise<void> {
     } catch (error) {
       if ((error as NodeJS.ErrnoException).code !== "EEXIST") throw error;
     }
-    const { mtimeMs = Date.now() } = statSync(lock, { throwIfNoEntry: false }) ?? {};
-    if (Date.now() - mtimeMs > MAX_LOCK_AGE) rmSync(lock, { force: true });
+    if (isLeft(lock)) takeAway(lock);
     else await sleep(LOCK_RETRY);
+  }
+}
+
+function isLeft(lock: string): boolean {
+  const { mtimeMs = Date.now() } = statSync(lock, { throwIfNoEntry: false }) ?? {};
+  return Date.now() - mtimeMs > MAX_LOCK_AGE;
+}
+
+/** Of several processes that find a lock that was left, one gets it under a name of its own; it may be a newer one by then. */
+function takeAway(lock: string): void {
+  const own = `${lock}.${randomUUID()}`;
+  try {
+    renameSync(lock, own);
+    if (!isLeft(own)) linkSync(own, lock);
+  } catch (error) {
+    const { code = "" } = error as NodeJS.ErrnoException;
+    if (!["ENOENT", "EEXIST"].includes(code)) throw error;
+  } finally {
+    rmSync(own, { force: true });
   }
 }
 

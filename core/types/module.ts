@@ -155,7 +155,7 @@ export interface ModuleObject {
    * relative links.
    */
   http_url(app?: string, default_path?: string): string;
-  /** The folder in which this server keeps its data. */
+  /** The folder in which this server keeps its data; `makePrivateFolder` makes it where there is none yet. */
   data_path(): string;
   /**
    * Certificates of the server: what a TLS listener needs. There are none where `https_ports` is empty and `certificates`

@@ -1,7 +1,7 @@
 /** The Unix socket of the Admin API: a service of its own, without the virtual hosts and middleware of the server. */
-import { mkdirSync } from "node:fs";
 import { join } from "node:path";
 import { AppMount, environmentOf, type HttpModule, HttpService } from "../../core/http/index.ts";
+import { makePrivateFolder } from "../../core/index.ts";
 import type { Module, RouteTable } from "../../core/types.ts";
 
 export function openSocket(module: Module, route: RouteTable): void {
@@ -9,7 +9,7 @@ export function openSocket(module: Module, route: RouteTable): void {
   const own = module.get_option_path("admin_socket");
   const path = own ?? join(module.data_path(), "admin.sock");
   // A first start has no data folder yet. One that cannot be made is told of where the socket cannot be.
-  if (own === undefined && module.serves()) makeFolder(module.data_path());
+  if (own === undefined && module.serves()) makeDataFolder(module.data_path());
   const service = new HttpService(
     { ...settings, hosts: [], defaultHost: undefined, trustedProxies: [] },
     environmentOf(module),
@@ -38,8 +38,8 @@ export function openSocket(module: Module, route: RouteTable): void {
   module.on_release("connections of the admin socket", close, "listener");
 }
 
-function makeFolder(path: string): void {
+function makeDataFolder(path: string): void {
   try {
-    mkdirSync(path, { recursive: true });
+    makePrivateFolder(path);
   } catch {}
 }

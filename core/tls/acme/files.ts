@@ -1,7 +1,8 @@
 /** What is kept of certificates by ACME, in a folder that only the server's user can read. */
 import { createHash, createPrivateKey, generateKeyPairSync, type KeyObject, X509Certificate } from "node:crypto";
-import { mkdir, readFile } from "node:fs/promises";
+import { readFile } from "node:fs/promises";
 import { join } from "node:path";
+import { makePrivateFolder } from "../../util/private_folder.ts";
 import { type CertificateFiles, writeWhole } from "../pair.ts";
 
 /** A certificate that was issued at an earlier time. */
@@ -30,7 +31,7 @@ export async function accountKey(folder: string, directory: string): Promise<Key
     if ((error as NodeJS.ErrnoException).code !== "ENOENT") throw error;
   }
   const { privateKey } = generateKeyPairSync("ec", { namedCurve: "P-256" });
-  await mkdir(folder, { recursive: true, mode: 0o700 });
+  makePrivateFolder(folder);
   await writeWhole(path, String(privateKey.export({ type: "pkcs8", format: "pem" })), 0o600);
   return privateKey;
 }
@@ -65,7 +66,7 @@ export async function writeKept(
     throw new Error("it issued a certificate for another key or name");
   }
   const files = filesOf(folder, name);
-  await mkdir(folder, { recursive: true, mode: 0o700 });
+  makePrivateFolder(folder);
   await writeWhole(files.key, key, 0o600);
   await writeWhole(files.certificate, certificate, 0o600);
   await writeWhole(files.about, `${JSON.stringify({ directory })}\n`, 0o600);

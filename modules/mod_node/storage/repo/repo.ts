@@ -197,20 +197,20 @@ async function makeFolder(path: string): Promise<void> {
 }
 
 /**
- * Makes missing parents. Node's recursive mkdir never ends where the parent exists but mkdir fails with ENOENT:
+ * Makes missing parents, which are as private. Node's recursive mkdir never ends where the parent exists but mkdir fails with ENOENT:
  * automounts, `/proc`.
  */
-async function makeFolders(path: string, mode: number | undefined): Promise<void> {
+async function makeFolders(path: string, mode: number): Promise<void> {
   const exists = await stat(path).then(
     (found) => found.isDirectory(),
     () => false,
   );
   if (exists) return;
-  if (dirname(path) !== path) await makeFolders(dirname(path), undefined);
+  if (dirname(path) !== path) await makeFolders(dirname(path), mode);
   await mkdir(path, mode).catch((error: NodeJS.ErrnoException) => {
     // Another process was faster, or it is a file.
     if (error.code !== "EEXIST") throw error;
-    return mkdir(path, { recursive: true });
+    return mkdir(path, { recursive: true, mode });
   });
 }
 

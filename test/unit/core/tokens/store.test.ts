@@ -1,9 +1,12 @@
 import assert from "node:assert/strict";
 import { createHash } from "node:crypto";
-import { mkdtemp, readFile, rm, stat, utimes, writeFile } from "node:fs/promises";
+import fs from "node:fs";
+import { mkdtemp, readdir, readFile, rm, stat, utimes, writeFile } from "node:fs/promises";
+import { syncBuiltinESMExports } from "node:module";
 import { tmpdir } from "node:os";
-import { join } from "node:path";
+import { dirname, join } from "node:path";
 import { describe, type TestContext, test } from "node:test";
+import { setTimeout } from "node:timers/promises";
 import { addToken, removeToken, TokenStore } from "#core/tokens/index.ts";
 import type { HttpRequest, MadeToken, NewToken, PresentedToken, TokenNeed, TokenRefusal } from "#core/types.ts";
 import type { CountingToken, TokenUse } from "#core/util/token_use.ts";
@@ -175,6 +178,32 @@ describe("tokens", () => {
     await writeFile(`${path}.lock`, "");
     await utimes(`${path}.lock`, 1, 1);
     await make();
+  });
+
+  test("of two processes that find a lock that was left, one has it, and the other waits", async (t) => {
+    const { path, make } = await opened(t);
+    const lock = `${path}.lock`;
+    await writeFile(lock, "");
+    await utimes(lock, 1, 1);
+    const find = fs.statSync;
+    const mocked = t.mock.method(fs, "statSync", (...args: Parameters<typeof find>) => {
+      const found = find(...args);
+      if (args[0] !== lock) return found;
+      // Another process is faster: the lock is its own now.
+      mocked.mock.restore();
+      syncBuiltinESMExports();
+      fs.rmSync(lock);
+      fs.writeFileSync(lock, "other", { flag: "wx" });
+      return found;
+    });
+    syncBuiltinESMExports();
+    const making = make();
+    await setTimeout(50);
+    assert.equal(fs.readFileSync(lock, "utf8"), "other");
+    assert.ok(!fs.existsSync(path), "nothing is written while that is held");
+    fs.rmSync(lock);
+    await making;
+    assert.deepEqual(await readdir(dirname(path)), ["tokens.json"]);
   });
 
   test("a damaged file lets nobody in, is not overwritten, and says what it is", async (t) => {

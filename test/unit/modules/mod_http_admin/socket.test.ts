@@ -32,6 +32,18 @@ describe("the admin socket", () => {
     assert.equal(existsSync(running.socket), false);
   });
 
+  test("lies in a data folder that only its user can read, which a first start makes", async (t) => {
+    const folder = await mkdtemp(join(tmpdir(), "modhost-first-"));
+    t.after(() => rm(folder, { recursive: true, force: true }));
+    const data_path = join(folder, "srv", "data");
+    const umask = process.umask(0o022);
+    t.after(() => process.umask(umask));
+    const running = await createTestHost({ config: { modules_enabled: ["http_admin"], data_path } });
+    t.after(() => running.stop());
+    assert.equal((await callAt(join(data_path, "admin.sock"), "GET", "/status")).status, 200);
+    assert.equal((await stat(data_path)).mode & 0o777, 0o700);
+  });
+
   test("takes the place of one that a server left behind which was killed", async (t) => {
     const folder = await mkdtemp(join(tmpdir(), "modhost-left-"));
     t.after(() => rm(folder, { recursive: true, force: true }));
