@@ -11,7 +11,7 @@ import { moduleName } from "../module/locate.ts";
 import type { ModuleContext } from "../module/module_context.ts";
 import { SharedTables } from "../module/shared.ts";
 import { Timers } from "../module/timers.ts";
-import { Quarantine, type QuarantineRules } from "../operations/quarantine.ts";
+import { type QuarantineRules, QuarantineWatch } from "../operations/quarantine_watch.ts";
 import { type ServerDeps, serverFor } from "../operations/server.ts";
 import { Ports } from "../ports/ports.ts";
 import { Certificates, type CertificatesOptions } from "../tls/index.ts";
@@ -33,7 +33,7 @@ export interface HostParts {
   readonly catalog: Catalog;
   readonly ports: Ports;
   readonly certificates: Certificates;
-  readonly quarantine: Quarantine;
+  readonly quarantine: QuarantineWatch;
   readonly items: Items;
   readonly tokens: TokenStore;
 }
@@ -108,7 +108,7 @@ export function assemble(deps: HostPartsDeps): HostParts {
     announce,
     hangUp: (name) => ports.hangUp(name),
   });
-  const quarantine = new Quarantine({
+  const quarantine = new QuarantineWatch({
     rules: () => rulesOf(parts.config),
     modules: modules.quarantined,
     change: (what, operation) =>

@@ -12,7 +12,7 @@ import { moduleName } from "./locate.ts";
 import type { Dependency, Dependent } from "./module_context.ts";
 import type { ModulesDeps } from "./modules_deps.ts";
 import { isPartOf, labelOf, newOperation, type Operation, type OperationProgress, unheard } from "./operation.ts";
-import { Quarantined } from "./quarantined.ts";
+import { QuarantineList } from "./quarantine_list.ts";
 import { Transition, type TransitionSteps } from "./transition.ts";
 
 /**
@@ -24,7 +24,7 @@ export class Modules {
   readonly #instances = new Instances();
   readonly #failures: Failures;
   /** What is out, and why. */
-  readonly quarantined: Quarantined;
+  readonly quarantined: QuarantineList;
   /** Loaded into the running host: their ports are not awaited yet, nor are they told that these are open. */
   #unfinishedLoads: Instance[] = [];
   #isStopping = false;
@@ -34,7 +34,7 @@ export class Modules {
   constructor(deps: ModulesDeps) {
     this.#deps = deps;
     this.#failures = new Failures(deps.context.log);
-    this.quarantined = new Quarantined({
+    this.quarantined = new QuarantineList({
       items: deps.context.items,
       instances: this.#instances,
       unload: (leaving, withdrawn) => this.#unloadAll(leaving, undefined, { ...unheard, inForce: withdrawn }),

@@ -5,7 +5,7 @@ import { type InstanceFacts, keyOf } from "../module/instance.ts";
 import { labelOf } from "../module/operation.ts";
 import type { TransitionSteps } from "../module/transition.ts";
 import type { PortsDifference } from "../ports/change.ts";
-import type { ConfigPlan, ModuleState, ModuleStep } from "../types.ts";
+import type { ConfigPlan, ModuleState, ModuleStep, PortStep } from "../types.ts";
 import { type Difference, differences, isReader, shown } from "./differences.ts";
 
 /** What is known when a plan is made. */
@@ -15,7 +15,8 @@ export interface PlanFacts {
   readonly next: Config;
   /** In the order of loading. */
   readonly live: readonly InstanceFacts[];
-  readonly failed: readonly Pick<ModuleState, "name" | "host">[];
+  /** What did not load, or is in quarantine. */
+  readonly failed: readonly Pick<ModuleState, "name" | "host" | "status" | "note">[];
   /** Modules that somebody loaded while the host runs: they stay, whatever the configuration says. */
   readonly asked: ReadonlySet<string>;
   /** What each configuration wants, host by host. */
@@ -52,27 +53,23 @@ export function planOf(facts: PlanFacts): Plan {
   const became = live.filter(({ key }) => kept.has(key)).map((instance) => effectOn(instance, all, isRead, facts));
   const exchanged = withDependants(became, kept);
   const told = became.filter(({ instance, told }) => told.length > 0 && !exchanged.has(instance.key));
+  const changed = [...new Set(all.filter(({ applies }) => applies !== "start").map(({ name }) => name))];
+  const waiting = [...new Set(found.filter(({ applies }) => applies === "start").map(({ name }) => name))];
+  const failed = facts.failed.filter(({ name }) => !load.some((wanted) => wanted.name === name));
+  const isWanted = (name: string) => facts.wanted.next.some((wanted) => wanted.name === name);
+  const { certificates } = facts;
+  const isEmpty = [all, load, [...exchanged], told, unload, facts.ports, certificates].every(
+    ({ length }) => length === 0,
+  );
+  // A configuration in which nothing differs tries nothing again.
+  const retry = isEmpty ? [] : retriesOf(facts, failed);
   const steps: ModuleStep[] = [
     ...load.map(({ name, host }) => step("load", { name, host }, [reasonToLoad({ name, host }, facts)])),
     ...[...exchanged].map(([key, because]) => step("exchange", kept.get(key) as InstanceFacts, because)),
     ...told.map(({ instance, told: because }) => step("tell", instance, because)),
     ...unload.map((instance) => step("unload", instance, [reasonToGo(instance, facts)])),
+    ...retry.map(({ wanted, because }) => step("retry", wanted, [because])),
   ];
-  const changed = [...new Set(all.filter(({ applies }) => applies !== "start").map(({ name }) => name))];
-  const waiting = [...new Set(found.filter(({ applies }) => applies === "start").map(({ name }) => name))];
-  const ports = facts.ports.flatMap(({ service, opened, closed, bound }) => [
-    ...opened.map(({ address, port }) => ({ action: "open" as const, service, address, port })),
-    ...closed.map(({ address, port }, at) => ({
-      action: "close" as const,
-      service,
-      address,
-      port: bound[at] ?? port,
-    })),
-  ]);
-  const { certificates } = facts;
-  const isEmpty = [all, steps, ports, certificates].every(({ length }) => length === 0);
-  const failed = facts.failed.filter(({ name }) => !load.some((wanted) => wanted.name === name));
-  const isWanted = (name: string) => facts.wanted.next.some((wanted) => wanted.name === name);
   return {
     plan: {
       config: next.file,
@@ -86,13 +83,13 @@ export function planOf(facts: PlanFacts): Plan {
       })),
       hosts,
       modules: steps,
-      ports,
+      ports: portSteps(facts.ports),
       certificates,
       waiting,
     },
     steps: {
       load,
-      retry: isEmpty ? [] : facts.wanted.next.filter(({ name }) => failed.some((one) => one.name === name)),
+      retry: retry.map(({ wanted }) => wanted),
       exchange: new Set([...exchanged.keys()]),
       unload: new Set(unload.map(({ key }) => key)),
       tell: new Map(told.map(({ instance, told: options }) => [instance.key, options])),
@@ -103,6 +100,13 @@ export function planOf(facts: PlanFacts): Plan {
     },
     changed,
   };
+}
+
+function portSteps(differing: readonly PortsDifference[]): PortStep[] {
+  return differing.flatMap(({ service, opened, closed, bound }) => [
+    ...opened.map(({ address, port }) => ({ action: "open" as const, service, address, port })),
+    ...closed.map(({ address, port }, at) => ({ action: "close" as const, service, address, port: bound[at] ?? port })),
+  ]);
 }
 
 /** The names of the hosts, as modules read them. */
@@ -201,6 +205,22 @@ function loadsOf({ live, wanted }: PlanFacts, kept: ReadonlyMap<string, Instance
     if (kept.has(keyOf(name, host)) || kept.has(keyOf(name, "*"))) return false;
     const isNew = !wanted.former.some((other) => other.name === name && other.host === host);
     return isNew || live.some((instance) => instance.name === name && !kept.has(instance.key));
+  });
+}
+
+/** What is wanted and is not there, though it was tried: what it says of itself is the reason. */
+function retriesOf(
+  { live, wanted, former: inForce, next }: PlanFacts,
+  failed: PlanFacts["failed"],
+): { wanted: Wanted; because: string }[] {
+  const keys = new Set(live.map(({ key }) => key));
+  return wanted.next.flatMap((one) => {
+    const { name, host } = one;
+    const tried = failed.find((other) => other.name === name && [host, "*"].includes(other.host));
+    if (tried === undefined || keys.has(keyOf(name, host)) || keys.has(keyOf(name, "*"))) return [];
+    const state = tried.status === "quarantined" ? "it is in quarantine" : "it did not load";
+    const because = tried.note === undefined ? state : `${state}: ${tried.note}`;
+    return { wanted: one, because: inForce.mask(next.mask(because)) };
   });
 }
 

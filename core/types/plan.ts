@@ -32,8 +32,11 @@ export interface OptionChange {
 
 /** What becomes of an instance of a module. */
 export interface ModuleStep {
-  /** `tell`: it goes on, and hears of the change. `exchange`: a new instance takes its place. */
-  readonly action: "load" | "unload" | "exchange" | "tell";
+  /**
+   * `tell`: it goes on, and hears of the change. `exchange`: a new instance takes its place. `retry`: it did not load, or is
+   * in quarantine, and is tried again; the change does not depend on it.
+   */
+  readonly action: "load" | "unload" | "exchange" | "tell" | "retry";
   readonly module: string;
   /** "*" for the whole server. */
   readonly host: string;

@@ -1,5 +1,5 @@
 /** Tells supervisors and load balancers how the server is: `/health/live` and `/health/ready`. */
-import type { HttpEvent, Module } from "../../core/types.ts";
+import type { HttpEvent, Module, ModuleState } from "../../core/types.ts";
 import { options } from "./options.ts";
 
 export { options };
@@ -27,11 +27,13 @@ export default function load(module: Module): void {
   }
 
   function ready({ response }: HttpEvent) {
-    const names = module.modules().flatMap(({ name, status }) => (status === "failed" ? [name] : []));
-    const failed = [...new Set(names)].sort();
+    const states = module.modules();
+    const named = (status: ModuleState["status"]) =>
+      [...new Set(states.filter((state) => state.status === status).map(({ name }) => name))].sort();
+    const failed = named("failed");
     const isIncomplete = failed.some((name) => configured.has(name) && !optional.includes(name));
     const shown = state === "ready" && isIncomplete ? "incomplete" : state;
-    const body = { ready: shown === "ready", state: shown, failed };
+    const body = { ready: shown === "ready", state: shown, failed, quarantined: named("quarantined") };
     Object.assign(response.headers, { content_type: "application/json; charset=utf-8", cache_control: "no-store" });
     return { status_code: body.ready ? 200 : 503, body: `${JSON.stringify(body)}\n` };
   }

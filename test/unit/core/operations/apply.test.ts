@@ -312,7 +312,9 @@ describe("a changed configuration", { concurrency: 4 }, () => {
 
     test("tries it again", async () => {
       await using server = await broken();
-      await server.apply({ ...rules, picky: "other" });
+      const { modules } = await server.apply({ ...rules, picky: "other" });
+      const retried = modules.filter(({ action }) => action === "retry").map(({ module }) => module);
+      assert.deepEqual(retried, ["http_fragile"]);
       assert.deepEqual(states(server), ["loaded"]);
       assert.equal(await server.get("/fragile"), "well");
     });

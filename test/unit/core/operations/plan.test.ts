@@ -76,6 +76,25 @@ describe("a plan", () => {
     assert.equal(plan(config({ seconds: 5 }), config({}), live).plan.isEmpty, true);
   });
 
+  test("tells what it tries again, and why that is not there; nothing where nothing differs", () => {
+    const live = [instance("one", { reads: { plain: ["*"] } })];
+    const failed = [
+      { name: "fragile", host: "*", status: "quarantined", note: "it failed 20 times: hush" },
+      { name: "broken", host: "*", status: "failed", note: undefined },
+      { name: "elsewhere", host: "*", status: "failed", note: undefined },
+    ] as const;
+    const names = [{ name: "one", host: "*" }, ...failed.slice(0, 2).map(({ name, host }) => ({ name, host }))];
+    const facts = { failed, wanted: { former: names, next: names } };
+    const word = { word: "hush" };
+    assert.deepEqual(actions(plan(config(word), config({ ...word, plain: "other" }), live, facts)), [
+      "exchange one@*: plain",
+      "retry fragile@*: it is in quarantine: it failed 20 times: (secret)",
+      "retry broken@*: it did not load",
+    ]);
+    const same = plan(config(word), config(word), live, facts);
+    assert.deepEqual([same.plan.isEmpty, actions(same), same.steps.retry], [true, [], []]);
+  });
+
   test("exchanges who has read what differs, and who depends on them", () => {
     const live = [
       instance("base", { reads: { plain: ["*"] } }),
@@ -186,7 +205,7 @@ describe("a plan", () => {
   });
 
   test("tries what had failed again, when anything differs, and forgets it when it is wanted no more", () => {
-    const failed = [{ name: "broken", host: "*" }];
+    const failed = [{ name: "broken", host: "*", status: "failed", note: undefined }] as const;
     const wanted = { former: [{ name: "broken", host: "*" }], next: [{ name: "broken", host: "*" }] };
     assert.deepEqual(plan(config({}), config({}), [], { failed, wanted }).steps.retry, []);
     assert.deepEqual(plan(config({}), config({ plain: "x" }), [], { failed, wanted }).steps.retry, wanted.next);

@@ -3,8 +3,8 @@ import assert from "node:assert/strict";
 import { describe, test } from "node:test";
 import { setTimeout as sleep } from "node:timers/promises";
 import type { Instance } from "#core/module/instance.ts";
-import type { QuarantineNote } from "#core/module/quarantined.ts";
-import { Quarantine, type QuarantineDeps, type QuarantineRules } from "#core/operations/quarantine.ts";
+import type { QuarantineNote } from "#core/module/quarantine_list.ts";
+import { type QuarantineRules, QuarantineWatch, type QuarantineWatchDeps } from "#core/operations/quarantine_watch.ts";
 import { Usage } from "#core/util/usage.ts";
 
 const rules: QuarantineRules = {
@@ -24,7 +24,7 @@ function setUp(own: Partial<QuarantineRules> = {}, random = 0.5) {
   const readmitted: string[] = [];
   let cpu = 0;
   let work: Promise<void> = Promise.resolve();
-  const deps: QuarantineDeps = {
+  const deps: QuarantineWatchDeps = {
     rules: () => ({ ...rules, ...own }),
     modules: {
       live: () => live,
@@ -43,7 +43,7 @@ function setUp(own: Partial<QuarantineRules> = {}, random = 0.5) {
     random: () => random,
     cpu: () => cpu,
   };
-  const quarantine = new Quarantine(deps);
+  const quarantine = new QuarantineWatch(deps);
   instance.usage.failed = (step, error) => quarantine.failed(instance, step, error);
   return {
     quarantine,

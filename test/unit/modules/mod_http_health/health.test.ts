@@ -32,11 +32,11 @@ describe("health", () => {
   });
 
   test("ready comes with the open ports and goes with the stop", async () => {
-    assert.deepEqual(await ready(), [503, { ready: false, state: "starting", failed: [] }]);
+    assert.deepEqual(await ready(), [503, { ready: false, state: "starting", failed: [], quarantined: [] }]);
     module.ready?.();
-    assert.deepEqual(await ready(), [200, { ready: true, state: "ready", failed: [] }]);
+    assert.deepEqual(await ready(), [200, { ready: true, state: "ready", failed: [], quarantined: [] }]);
     server.bus.fire("server-leaving", {});
-    assert.deepEqual(await ready(), [503, { ready: false, state: "stopping", failed: [] }]);
+    assert.deepEqual(await ready(), [503, { ready: false, state: "stopping", failed: [], quarantined: [] }]);
     module.ready?.();
     assert.equal((await ready())[0], 503);
   });
@@ -45,11 +45,21 @@ describe("health", () => {
     const broken = { name: "b", host: "x", status: "failed" } as const;
     states.push(broken, { ...broken, host: "y" }, { ...broken, name: "a" });
     module.ready?.();
-    assert.deepEqual(await ready(), [503, { ready: false, state: "incomplete", failed: ["a", "b"] }]);
+    assert.deepEqual(await ready(), [503, { ready: false, state: "incomplete", failed: ["a", "b"], quarantined: [] }]);
     states = states.map((state) => ({ ...state, status: "loaded" }));
-    assert.deepEqual(await ready(), [200, { ready: true, state: "ready", failed: [] }]);
+    assert.deepEqual(await ready(), [200, { ready: true, state: "ready", failed: [], quarantined: [] }]);
     states.push(broken);
     assert.equal((await ready())[0], 503, "it was configured, and has failed since");
+  });
+
+  test("a module in quarantine is named, and leaves the server ready", async () => {
+    states.push({ name: "b", host: "x", status: "loaded" });
+    module.ready?.();
+    states = [
+      ...states.slice(0, -1),
+      ...["y", "x"].map((host) => ({ name: "b", host, status: "quarantined" as const })),
+    ];
+    assert.deepEqual(await ready(), [200, { ready: true, state: "ready", failed: [], quarantined: ["b"] }]);
   });
 
   test("a module that is tried out later, or is optional, does not", async () => {
@@ -61,7 +71,7 @@ describe("health", () => {
     states.push({ name: "b", status: "failed" });
     module.ready?.();
     states.push({ name: "tried", status: "failed" });
-    assert.deepEqual(await ready(), [200, { ready: true, state: "ready", failed: ["b", "tried"] }]);
+    assert.deepEqual(await ready(), [200, { ready: true, state: "ready", failed: ["b", "tried"], quarantined: [] }]);
   });
 });
 

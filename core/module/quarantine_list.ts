@@ -15,7 +15,7 @@ export interface QuarantineNote {
   readonly nextTry: number | undefined;
 }
 
-export interface QuarantinedDeps {
+export interface QuarantineListDeps {
   readonly items: Items;
   readonly instances: Instances;
   /** Unloads instances that are in order, dependants first; calls `withdrawn` once their routes and hooks are gone. */
@@ -43,12 +43,12 @@ interface Entry {
 type App = OwnedItem<HttpProvider | MiddlewareProvider>;
 
 /** Modules that are in quarantine: what they owned is gone, and their apps answer 503. */
-export class Quarantined {
-  readonly #deps: QuarantinedDeps;
+export class QuarantineList {
+  readonly #deps: QuarantineListDeps;
   /** By `name@host`, in the order of loading. */
   readonly #entries = new Map<string, Entry>();
 
-  constructor(deps: QuarantinedDeps) {
+  constructor(deps: QuarantineListDeps) {
     this.#deps = deps;
   }
 

@@ -2,7 +2,7 @@
 import type { Instance } from "../module/instance.ts";
 import { keyOf } from "../module/instance.ts";
 import { labelOf } from "../module/operation.ts";
-import type { QuarantineNote } from "../module/quarantined.ts";
+import type { QuarantineNote } from "../module/quarantine_list.ts";
 import type { QuarantineEvent } from "../types.ts";
 import { reasonOf } from "../util/errors.ts";
 
@@ -33,7 +33,7 @@ export interface QuarantineModules {
   renote(root: string, note: QuarantineNote): void;
 }
 
-export interface QuarantineDeps {
+export interface QuarantineWatchDeps {
   rules(): QuarantineRules;
   readonly modules: QuarantineModules;
   /** Makes a change of the running host, after those before it; `what` is for the record. */
@@ -80,8 +80,8 @@ const RESTART_PAUSE = 0.1;
 /** Accounts are looked at so often within a window. */
 const LOOKS = 10;
 
-export class Quarantine {
-  readonly #deps: QuarantineDeps;
+export class QuarantineWatch {
+  readonly #deps: QuarantineWatchDeps;
   readonly #samples = new WeakMap<Instance, Sample[]>();
   readonly #past = new Map<string, Past>();
   /** Instances that are about to be taken out. */
@@ -91,7 +91,7 @@ export class Quarantine {
   #looking: NodeJS.Timeout | undefined;
   #stopped = false;
 
-  constructor(deps: QuarantineDeps) {
+  constructor(deps: QuarantineWatchDeps) {
     this.#deps = deps;
   }
 
