@@ -1,36 +1,38 @@
-import { styleText } from "node:util";
-
-type Style = Parameters<typeof styleText>[0];
+import { isColored, type Paint, padTo, painter, widthOf } from "../util/terminal.ts";
 
 /** The standard output of the program: text for people, or one JSON value a line. */
 export class Output {
   readonly json: boolean;
+  /** A text in a colour, where the stream is to have any. */
+  readonly paint: Paint;
   readonly #stream: NodeJS.WriteStream;
 
-  constructor(stream: NodeJS.WriteStream, json: boolean = !stream.isTTY) {
+  constructor(stream: NodeJS.WriteStream, json: boolean = !stream.isTTY, env: NodeJS.ProcessEnv = process.env) {
     this.#stream = stream;
     this.json = json;
+    this.paint = painter(isColored(stream, env));
+  }
+
+  /** Columns of the terminal; undefined where nobody knows. */
+  get width(): number | undefined {
+    return this.#stream.columns || undefined;
   }
 
   /** A value for programs, or the text for people. */
   show(value: unknown, text: () => string): void {
     this.#stream.write(this.json ? `${JSON.stringify(value)}\n` : `${text()}\n`);
   }
-
-  paint(style: Style, text: string): string {
-    return styleText(style, text, { stream: this.#stream });
-  }
 }
 
-/** Rows in aligned columns, two spaces apart; the last column is not padded. */
+/** Rows in aligned columns, two spaces apart; the last column is not padded. Cells may be coloured. */
 export function columns(rows: readonly (readonly string[])[], indent = ""): string {
   const widths: number[] = [];
   for (const row of rows) {
-    for (const [at, cell] of row.entries()) widths[at] = Math.max(widths[at] ?? 0, cell.length);
+    for (const [at, cell] of row.entries()) widths[at] = Math.max(widths[at] ?? 0, widthOf(cell));
   }
   return rows
     .map(
-      (row) => indent + row.map((cell, at) => (at < row.length - 1 ? cell.padEnd(widths[at] ?? 0) : cell)).join("  "),
+      (row) => indent + row.map((cell, at) => (at < row.length - 1 ? padTo(cell, widths[at] ?? 0) : cell)).join("  "),
     )
     .map((line) => line.trimEnd())
     .join("\n");

@@ -14,6 +14,10 @@ import { firstWord, readWords, suggestion } from "./words.ts";
 export const globals = {
   config: { type: "string", short: "c", value: "FILE", help: "Read this config file instead of looking for one" },
   json: { type: "boolean", help: "Print JSON, which is the default without a terminal; --no-json prints text" },
+  color: {
+    type: "boolean",
+    help: "Use colours; --no-color uses none. Default: on a terminal, unless NO_COLOR or FORCE_COLOR says otherwise",
+  },
   help: { type: "boolean", short: "h", help: "Print this" },
   version: { type: "boolean", short: "V", help: "Print the version" },
 } as const satisfies Record<string, CommandOption>;
@@ -50,8 +54,11 @@ export async function program(argv: readonly string[], context: ProgramContext):
   const { stdin, stdout, stderr, cwd, env } = context;
   try {
     const { command, named, args, values } = await parse(argv, cwd);
-    const { config, json, help: isAsked, version, ...options } = values;
-    const output = new Output(stdout, typeof json === "boolean" ? json : undefined);
+    const { config, json, color, help: isAsked, version, ...options } = values;
+    // The log and the modules go by these variables, too.
+    if (color === true) env.FORCE_COLOR = "1";
+    if (color === false) Object.assign(env, { NO_COLOR: "1", FORCE_COLOR: "0" });
+    const output = new Output(stdout, typeof json === "boolean" ? json : undefined, env);
     if (version === true) {
       stdout.write(`${packageVersion()}\n`);
       return 0;
@@ -107,7 +114,7 @@ async function parse(argv: readonly string[], cwd: string): Promise<Parsed> {
 function settingHint(unknown: string): string {
   const name = unknown.replaceAll("-", "_");
   if (/^(https?_)?ports?$/.test(name)) {
-    return `: ports are the options http_ports and https_ports, for example ${variableOf("http_ports")}=6280`;
+    return `: --port is that of plain HTTP; else ports are the options http_ports and https_ports, for example ${variableOf("http_ports")}=6280`;
   }
   return Object.hasOwn(coreOptions, name) ? `: it is an option of the configuration, or ${variableOf(name)}` : "";
 }

@@ -1,23 +1,35 @@
+import { variableOf } from "../config/index.ts";
 import { createHost, type Host } from "../host.ts";
 import { planLines } from "../operations/plan_text.ts";
 import type { Change } from "../types.ts";
 import { ModhostError, reasonOf } from "../util/errors.ts";
 import { stackOf } from "../util/stack.ts";
-import { appAddresses, portText } from "./addresses.ts";
 import { changeText } from "./admin/change.ts";
-import type { Command } from "./command.ts";
+import { type Command, type CommandContext, UsageError } from "./command.ts";
 import { inheritedSockets } from "./handover/activation.ts";
-import { filesArgument, hostOptions, httpOf, labelOf } from "./hosted.ts";
-import { columns, type Output } from "./output.ts";
+import { filesArgument, hostOptions } from "./hosted.ts";
+import type { Output } from "./output.ts";
 import { type Service, serve } from "./serve.ts";
 import { announceStop, type StopProgress } from "./stopping.ts";
 import { watchLoop } from "./watchdog.ts";
+import { announce } from "./welcome.ts";
 
 export const run: Command = {
   name: "run",
   arguments: filesArgument,
   help: "Start the server: with what the configuration names, or just these modules and folders of web pages",
   options: {
+    port: {
+      type: "string",
+      short: "p",
+      value: "PORT",
+      help: "Serve plain HTTP at this port, whatever is configured; 0 lets the system choose one",
+    },
+    quiet: {
+      type: "boolean",
+      short: "q",
+      help: "Print only what goes wrong: no addresses, no requests, no log below warnings",
+    },
     watch: {
       type: "boolean",
       help: "Reload modules when their files are saved, and apply a changed config file; failures are shown here, and in the browser",
@@ -32,8 +44,9 @@ export const run: Command = {
   async run(context) {
     const { output } = context;
     const watch = (change: Change) => output.show({ event: "changed", change }, () => changeText(output, change));
+    const isQuiet = context.options.quiet === true;
     const host = createHost({
-      ...hostOptions(context, context.args),
+      ...hostOptions({ ...context, env: environmentOf(context) }, context.args),
       sockets: inheritedSockets(context.env),
       ...(context.options.watch === true ? { watch } : {}),
     });
@@ -41,7 +54,7 @@ export const run: Command = {
       await host.start();
       const seconds = Number(host.config.value("loop_watchdog"));
       if (seconds > 0) watchLoop({ seconds, exits: host.config.value("loop_watchdog_exit") === true });
-      if (host.state === "running") announce(host, context.output);
+      if (host.state === "running" && !isQuiet) announce(host, output);
     };
     let by: string | undefined;
     let progress: StopProgress | undefined;
@@ -60,12 +73,24 @@ export const run: Command = {
     return serve(service, {
       interrupted(signal) {
         by = `signal ${signal}`;
-        progress = announceStop(host, context.output, signal);
+        if (!isQuiet) progress = announceStop(host, output, signal);
       },
-      reload: () => void reload(host, context.output),
+      reload: () => void reload(host, output),
     });
   },
 };
+
+/** The options of the command line that stand for some of the configuration, over what is configured. */
+function environmentOf({ options, env }: CommandContext): NodeJS.ProcessEnv {
+  const { port, quiet } = options;
+  if (port !== undefined && !/^\d{1,5}$/.test(String(port)))
+    throw new UsageError(`--port takes a number of a port, not ${port}`);
+  return {
+    ...env,
+    ...(port === undefined ? {} : { [variableOf("http_ports")]: String(port) }),
+    ...(quiet === true ? { [variableOf("http_log")]: "false", [variableOf("log_level")]: "warn" } : {}),
+  };
+}
 
 /** Applies what has changed in the configuration, and tells what that was, or why there was nothing. */
 async function reload(host: Host, output: Output): Promise<void> {
@@ -83,35 +108,4 @@ async function reload(host: Host, output: Output): Promise<void> {
     const code = ModhostError.is(error) ? error.code : undefined;
     if (output.json) output.show({ event: "refused", code }, () => "");
   }
-}
-
-/** Tells what is served where. */
-function announce(host: Host, output: Output): void {
-  const apps = appAddresses(httpOf(host)?.routes() ?? [], host.listening());
-  const failed = host.modules().filter((state) => state.status === "failed");
-  const data = host.config.value("data_path");
-  const config = host.config.file;
-  const notes = failed.map(({ name, host, note }) => ({ name, host, note }));
-  output.show({ event: "started", apps, ports: host.listening(), data, config, failed: notes }, () =>
-    [
-      output.paint("bold", apps.length === 0 ? "modhost runs, and serves no app" : "modhost serves"),
-      "",
-      columns(
-        apps.map(({ name, urls }) => [name, ...urls]),
-        "  ",
-      ),
-      "",
-      columns(
-        [
-          ["ports", host.listening().map(portText).join(", ") || "none"],
-          ["data", String(data)],
-          ["config", config ?? "none"],
-        ],
-        "  ",
-      ),
-      ...failed.map((state) => output.paint("red", `  failed  ${labelOf(state)}: ${state.note ?? ""}`)),
-      "",
-      "Stop with Ctrl+C.",
-    ].join("\n"),
-  );
 }

@@ -2,6 +2,7 @@
 
 export { LineSink, type SinkOptions } from "../util/line_sink.ts";
 export { stackOf } from "../util/stack.ts";
+export { cutTo, isColored, type Paint, padTo, painter, type Style, widthOf } from "../util/terminal.ts";
 export {
   authorizationOf,
   findToken,

@@ -3,6 +3,7 @@ import { type DestinationStream, type Logger, pino, stdTimeFunctions } from "pin
 import type { LogLevel, LogLine, ModuleLog } from "../types.ts";
 import { reasonOf } from "./errors.ts";
 import { LineSink, type SinkOptions } from "./line_sink.ts";
+import { isColored, painter, type Style } from "./terminal.ts";
 import { printable } from "./text.ts";
 
 export interface LogSettings {
@@ -52,7 +53,7 @@ export function createLog(settings: LogSettings = {}): Log {
   let isClosed = false;
   // A module may have something to say after its host has stopped: there is nobody to hear it.
   const raw: LogStream = { write: (line) => isClosed || sink.write(line) };
-  const pretty = prettyStream(raw, terminal && !process.env.NO_COLOR);
+  const pretty = prettyStream(raw, typeof target !== "string" && isColored(target));
   let stream = raw;
   const followers = new Followers((error) =>
     root.error(current.masked(`A follower of the log failed, and hears no more: ${reasonOf(error)}`)),
@@ -186,22 +187,22 @@ function voice(logger: Logger, current: Current): ModuleLog {
   return Object.assign(log, Object.fromEntries(methods) as Record<LogLevel, ModuleLog["info"]>);
 }
 
-const colours: Readonly<Record<string, string>> = { debug: "2", info: "36", warn: "33", error: "31" };
+const colours: Readonly<Record<string, Style>> = { debug: "dim", info: "cyan", warn: "yellow", error: "red" };
 
 /**
  * For people at a terminal: `12:30:01 info  http_hello  message`. Lines of a message after its first are indented, so that
  * none passes for one of the log, and what could steer the terminal is escaped.
  */
 function prettyStream(target: LogStream, coloured: boolean): LogStream {
-  const paint = (code: string, text: string) => (coloured ? `\u001b[${code}m${text}\u001b[0m` : text);
+  const paint = painter(coloured);
   return {
     write(line) {
       const { level, time, module = "host", host, msg } = JSON.parse(line) as Record<string, string>;
       const clock = new Date(time ?? 0).toTimeString().slice(0, 8);
       const who = host === undefined ? module : `${host}:${module}`;
       const text = (msg ?? "").split(/\r?\n/).map(printable).join("\n    ");
-      const label = paint(colours[level ?? ""] ?? "0", (level ?? "").padEnd(5));
-      return target.write(`${paint("2", clock)} ${label} ${paint("1", printable(who))}  ${text}\n`);
+      const label = paint(colours[level ?? ""] ?? "dim", (level ?? "").padEnd(5));
+      return target.write(`${paint("dim", clock)} ${label} ${paint("bold", printable(who))}  ${text}\n`);
     },
   };
 }

@@ -1,9 +1,10 @@
 /** Writes a line a request: JSON for machines, or short text on a terminal. */
+import { isColored } from "../../core/http/index.ts";
 import type { HttpFinishedEvent, Module } from "../../core/types.ts";
 import { jsonLine } from "./line.ts";
 import { options } from "./options.ts";
 import { type QueryMode, shownQuery, shownReferer, shownText } from "./query.ts";
-import { terminalLine } from "./terminal.ts";
+import { TerminalLines } from "./terminal.ts";
 import { LineWriter } from "./writer.ts";
 
 export { options };
@@ -34,8 +35,17 @@ export default function load(module: Module): void {
       slow: event.duration > slow,
     };
   };
-  const line = terminal ? terminalLine : jsonLine;
-  module.hook("http-finished", (event: HttpFinishedEvent) => writer.write(line(event, shown(event))));
+  if (!terminal) {
+    module.hook("http-finished", (event: HttpFinishedEvent) => writer.write(jsonLine(event, shown(event))));
+    return;
+  }
+  const { stdout } = process;
+  const lines = new TerminalLines({ isColored: isColored(stdout), width: () => stdout.columns || undefined }, (text) =>
+    writer.write(text),
+  );
+  module.hook("http-finished", (event: HttpFinishedEvent) => lines.add(event, shown));
+  // What is released last was opened first: the writer is still open.
+  module.on_release("lines on the terminal", () => lines.flush());
 }
 
 function queryOf({ request, app }: HttpFinishedEvent, mode: QueryMode): string | undefined {

@@ -35,7 +35,8 @@ describe("help, version and wrong usage", () => {
 
   for (const [args, message] of [
     [["chekc"], /no command or file chekc: did you mean check\?/],
-    [["--port", "6280"], /run has no option --port: ports are .* MODHOST_HTTP_PORTS=6280/],
+    [["--ports", "6280"], /run has no option --ports: .*ports are .* MODHOST_HTTP_PORTS=6280/],
+    [["--port", "x"], /--port takes a number of a port, not x/],
     [["--prt=x", "6280"], /run has no option --prt/],
     [["run", "--log-level=warn"], /run has no option --log-level: it is an option .* MODHOST_LOG_LEVEL/],
     [["run", "./none.ts"], /no file or folder \.\/none\.ts/],

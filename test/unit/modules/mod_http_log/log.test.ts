@@ -6,10 +6,9 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { after, afterEach, before, beforeEach, describe, test } from "node:test";
 import { fileURLToPath } from "node:url";
-import type { HttpEvent, HttpFinishedEvent } from "#core/types.ts";
+import type { HttpEvent } from "#core/types.ts";
 import log from "#modules/mod_http_log/index.ts";
 import { shownQuery, shownReferer, shownText } from "#modules/mod_http_log/query.ts";
-import { terminalLine } from "#modules/mod_http_log/terminal.ts";
 import { Harness } from "#test/unit/modules/harness.ts";
 
 describe("query strings in the log", () => {
@@ -223,21 +222,6 @@ describe("the log of requests", () => {
     await writeFile(join(folder, "plain"), "");
     file = join(folder, "plain", "log");
     assert.throws(start, /option http_log_file cannot be opened: .*plain/);
-  });
-
-  test("on a terminal is one short line that clients cannot break out of", () => {
-    const event = {
-      request: { method: "GET", url: { raw_path: "/a\u001b[2J\n\u009b" } },
-      status: 404,
-      bytes: 1234,
-      duration: 3.111,
-      complete: false,
-    } as unknown as HttpFinishedEvent;
-    const path = event.request.url.raw_path;
-    const line = terminalLine(event, { path, query: "b=\u0007", slow: true });
-    // biome-ignore lint/suspicious/noControlCharactersInRegex: the colours are what is taken away here
-    const plain = line.replace(/\u001b\[\d+m/g, "");
-    assert.match(plain, /^\d\d:\d\d:\d\d GET \/a\\x1b\[2J\\x0a\\x9b\?b=\\x07 404 1\.2 kB 3\.1 ms client left\n$/);
   });
 
   test("loses nothing when the process ends", () => {

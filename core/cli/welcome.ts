@@ -1,0 +1,98 @@
+/** What `modhost run` tells once it serves: what is where, what failed and why, and what to try next. */
+import type { Host } from "../host.ts";
+import type { ModuleState } from "../types.ts";
+import { printable } from "../util/text.ts";
+import { type AppAddresses, appAddresses, portText } from "./addresses.ts";
+import { httpOf, labelOf } from "./hosted.ts";
+import { columns, type Output } from "./output.ts";
+
+/** Tells what is served where. */
+export function announce(host: Host, output: Output): void {
+  const apps = appAddresses(httpOf(host)?.routes() ?? [], host.listening());
+  const failed = host.modules().filter((state) => state.status === "failed");
+  const data = String(host.config.value("data_path"));
+  const config = host.config.file;
+  const notes = failed.map(({ name, host, note }) => ({ name, host, note }));
+  const ports = host.listening();
+  output.show({ event: "started", apps, ports, data, config, failed: notes }, () =>
+    welcome({ apps, failed, data, config, ports: ports.map(portText) }, output),
+  );
+}
+
+/** What there is to tell. */
+export interface Started {
+  readonly apps: readonly AppAddresses[];
+  readonly failed: readonly ModuleState[];
+  readonly data: string;
+  readonly config: string | undefined;
+  readonly ports: readonly string[];
+}
+
+/** For people; no line is longer than the terminal, but for a single address or reason. */
+export function welcome(started: Started, output: Pick<Output, "paint" | "width">): string {
+  const { apps, failed, data, config, ports } = started;
+  const named = apps.map((app) => ({ ...app, name: nameOf(app) }));
+  // What people open first comes first.
+  const sorted = [...named.filter(isDashboard), ...named.filter((app) => !isDashboard(app))];
+  return [
+    output.paint("bold", apps.length === 0 ? "modhost runs, and serves no app" : "modhost serves"),
+    "",
+    ...appLines(sorted, output),
+    "",
+    columns(
+      [
+        ["ports", ports.join(", ") || "none"],
+        ["data", data],
+        ["config", config ?? "none: every option has its default, unless the environment says otherwise"],
+      ],
+      "  ",
+    ),
+    ...failedLines(failed, output),
+    "",
+    ...tips(started).map(([what, how]) => `${output.paint("dim", `${what}:`)} ${how}`),
+    "Stop with Ctrl+C.",
+  ].join("\n");
+}
+
+/** The pages of the Admin API are what people know as the dashboard; where it has none, it is the API alone. */
+const isDashboard = ({ name }: { readonly name: string }) => name === "dashboard";
+
+function nameOf({ name, module, urls }: AppAddresses): string {
+  if (module !== "http_admin") return name;
+  return urls.some((url) => url.endsWith("/api/")) ? "admin API" : "dashboard";
+}
+
+/** All addresses of an app in a line, or each in its own where the terminal is too narrow. */
+function appLines(apps: readonly AppAddresses[], { paint, width = Number.POSITIVE_INFINITY }: Shown): string[] {
+  const rows = apps.map(({ name, urls }) => [name, ...urls]);
+  const lines = columns(rows, "  ").split("\n");
+  const isWide = lines.every((line) => line.length <= width);
+  const shown = isWide ? rows : apps.flatMap(({ name, urls }) => urls.map((url, at) => [at === 0 ? name : "", url]));
+  if (shown.length === 0) return [];
+  return columns(
+    shown.map(([name = "", ...urls]) => [printable(name), ...urls.map((url) => paint("cyan", url))]),
+    "  ",
+  ).split("\n");
+}
+
+type Shown = Pick<Output, "paint" | "width">;
+
+function failedLines(failed: readonly ModuleState[], { paint }: Shown): string[] {
+  if (failed.length === 0) return [];
+  return ["", ...failed.map((state) => paint("red", `  failed  ${labelOf(state)}: ${state.note ?? ""}`))];
+}
+
+/** What fits what was found. */
+function tips({ apps, failed, data, config }: Started): string[][] {
+  const [first] = failed;
+  return [
+    ...(first === undefined ? [] : [["When its file is mended", `modhost reload ${first.name}`]]),
+    ...(apps.length > 0 ? [] : [["A first module", "modhost new hello, and modhost run ./mod_hello"]]),
+    ...(config === undefined && !apps.some(isSite)
+      ? [["Pages and modules go into", `${data}/www, ${data}/modules`]]
+      : []),
+    ["How it is, from another terminal", "modhost status --watch"],
+  ];
+}
+
+const isSite = ({ module }: AppAddresses) => module.startsWith("site_");

@@ -1,0 +1,35 @@
+import assert from "node:assert/strict";
+import { test } from "node:test";
+import { cutTo, isColored, padTo, painter, widthOf } from "#core/util/terminal.ts";
+
+test("a terminal is coloured, unless NO_COLOR, FORCE_COLOR or a dumb one says otherwise", () => {
+  const terminal = { isTTY: true };
+  for (const [stream, env, expected] of [
+    [terminal, {}, true],
+    [{}, {}, false],
+    [terminal, { NO_COLOR: "1" }, false],
+    [terminal, { NO_COLOR: "" }, true],
+    [terminal, { TERM: "dumb" }, false],
+    [{}, { FORCE_COLOR: "1" }, true],
+    [terminal, { FORCE_COLOR: "0" }, false],
+    [{}, { FORCE_COLOR: "1", NO_COLOR: "1" }, true],
+  ] as const) {
+    assert.equal(isColored(stream, env), expected, JSON.stringify([stream, env]));
+  }
+});
+
+test("the width of a text counts columns, not what colours it", () => {
+  assert.equal(widthOf("abc"), 3);
+  assert.equal(widthOf(painter(true)("red", "abc")), 3);
+  assert.equal(widthOf("日本語"), 6);
+  assert.equal(widthOf("e\u0301👨‍👩‍👧x"), 4);
+});
+
+test("texts are cut to columns, and padded to them", () => {
+  assert.equal(cutTo("abcdef", 6), "abcdef");
+  assert.equal(cutTo("abcdef", 4), "abc…");
+  assert.equal(cutTo("日本語", 4), "日…");
+  assert.equal(cutTo("abc", 0), "");
+  assert.equal(padTo("日", 4), "日  ");
+  assert.equal(padTo("abcdef", 4), "abcdef");
+});
