@@ -8,6 +8,7 @@ export type { InlineModule } from "./inline_modules.ts";
 export { metricFaults } from "./metrics/faults.ts";
 export { createFigures } from "./metrics/figures.ts";
 export type { Clock } from "./module/clock.ts";
+export { defineChange, defineOperation } from "./operations/admin_operation.ts";
 export type * from "./types.ts";
 export { type ErrorCode, errorTable, HttpError, ModhostError, reasonOf } from "./util/errors.ts";
 export type { LogSettings, LogStream } from "./util/log.ts";

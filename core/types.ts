@@ -3,6 +3,7 @@
  * module, event, request and response objects); "spec n" is part n of the specification, as
  * `docs/reference/contract.md` states it.
  */
+export type * from "./types/admin.ts";
 export type * from "./types/answer.ts";
 export type * from "./types/certificate.ts";
 export type * from "./types/change.ts";

@@ -238,8 +238,8 @@ export class Instance implements ModuleOwner {
 
   async ready(): Promise<void> {
     for (const kind of this.provided) {
-      // Figures are given, whether or not anybody looks at them.
-      if (kind === "metrics" || this.#context.items.isReceived(`${kind}-provider`)) continue;
+      // Figures and operations are given, whether or not anybody looks at them.
+      if (kind === "metrics" || kind === "admin" || this.#context.items.isReceived(`${kind}-provider`)) continue;
       this.advise(kindHint(kind));
     }
     for (const view of [this.module, ...this.#views]) {

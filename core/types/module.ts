@@ -2,6 +2,7 @@
 import type { Socket } from "node:net";
 import type { TlsOptions } from "node:tls";
 import type { EventHandler } from "../events.ts";
+import type { AdminItem } from "./admin.ts";
 import type { HostEvents } from "./events.ts";
 import type { MetricsProvider } from "./metrics.ts";
 import type { HttpMiddleware } from "./middleware.ts";
@@ -39,7 +40,9 @@ export type Provided<Kind extends string, K extends string> = Kind extends "http
       ? HttpMiddleware
       : Kind extends "metrics"
         ? MetricsProvider
-        : object;
+        : Kind extends "admin"
+          ? AdminItem
+          : object;
 
 /** What receivers of a kind get: `provides(kind, item)` adds an item of the kind `<kind>-provider`. */
 export type ItemOf<Kind extends string> = Kind extends "http-provider"
@@ -50,7 +53,9 @@ export type ItemOf<Kind extends string> = Kind extends "http-provider"
       ? HttpMiddleware
       : Kind extends "metrics-provider"
         ? MetricsProvider
-        : unknown;
+        : Kind extends "admin-provider"
+          ? AdminItem
+          : unknown;
 
 /**
  * What a module's function is called with. `D` are the options that the module declares: `Module<typeof options>` reads
@@ -93,7 +98,7 @@ export interface ModuleObject {
 
   /** Loads another module if need be and gives what its function returned. Spec 2. */
   depends<T = unknown>(name: string): T;
-  /** Declares an item of a kind under this module. `"http"` takes an HttpProvider, `"http-middleware"` an HttpMiddleware, `"net"` a NetProvider, `"metrics"` a MetricsProvider. Spec 2. */
+  /** Declares an item of a kind under this module. `"http"` takes an HttpProvider, `"http-middleware"` an HttpMiddleware, `"net"` a NetProvider, `"metrics"` a MetricsProvider, `"admin"` an AdminItem. Spec 2. */
   provides<Kind extends string, K extends string>(kind: Kind, item: Provided<Kind, K>): void;
   /** The folder of the module's file. Spec 4. */
   get_directory(): string;

@@ -61,6 +61,7 @@ export const errorTable = {
     message: 'App {app}: provides("http") takes { route: { "GET /": handler } }, or middleware: {reason}',
   },
   ROUTE_INVALID: { message: "App {app}: {faults}" },
+  ADMIN_INVALID: { message: "What is added to the Admin API is not as it must be: {faults}" },
   METRICS_INVALID: { message: "The metrics are not as they must be declared: {faults}" },
   MIDDLEWARE_INVALID: {
     message: "App {app}: middleware is a Koa middleware function, a list of them, or a Koa application, not {kind}",

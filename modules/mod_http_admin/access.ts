@@ -8,22 +8,21 @@ import {
   type StrangerReason,
   strangerReason,
 } from "../../core/http/index.ts";
-import type { HttpRequest, Module, TokenRefusal } from "../../core/types.ts";
+import type { AdminScope, HttpRequest, Module, TokenRefusal } from "../../core/types.ts";
 import { AdminError, type AdminErrorCode } from "./errors.ts";
-import type { Scope } from "./operations/operation.ts";
 import { userBehind } from "./peer.ts";
 
 /** A caller that is let in. */
 export interface Visitor {
   /** For the record of changes. */
   readonly by: string;
-  readonly scopes: ReadonlySet<Scope>;
+  readonly scopes: ReadonlySet<AdminScope>;
 }
 
 /** @throws {AdminError} unauthorized, forbidden */
 export type Authorize = (request: HttpRequest) => Visitor | Promise<Visitor>;
 
-const everything: ReadonlySet<Scope> = new Set<Scope>(["read", "admin"]);
+const everything: ReadonlySet<AdminScope> = new Set<AdminScope>(["read", "admin"]);
 
 /** Through the socket comes only who may open its file: the user of this process, and root. */
 export const throughSocket: Authorize = () => ({
@@ -34,7 +33,7 @@ export const throughSocket: Authorize = () => ({
 /** A token of the option `admin_tokens`. */
 interface AdminToken extends KnownToken {
   readonly name: string | undefined;
-  readonly scopes: ReadonlySet<Scope>;
+  readonly scopes: ReadonlySet<AdminScope>;
 }
 
 /** Callers of the ports of the server. @throws {ModhostError} OPTION_INVALID */
@@ -118,10 +117,10 @@ function tokensOf(option: unknown): AdminToken[] {
     name: "admin_tokens",
     example: '{ name: "deploy", scopes: ["read", "admin"] }',
     read: ({ name, scopes = [...everything], ...others }) => {
-      const isKnown = Array.isArray(scopes) && scopes.every((scope) => everything.has(scope as Scope));
+      const isKnown = Array.isArray(scopes) && scopes.every((scope) => everything.has(scope as AdminScope));
       if (!isKnown || Object.keys(others).length > 0 || !["string", "undefined"].includes(typeof name))
         return undefined;
-      return { name: name as string | undefined, scopes: new Set(scopes as Scope[]) };
+      return { name: name as string | undefined, scopes: new Set(scopes as AdminScope[]) };
     },
   });
 }

@@ -1,22 +1,23 @@
 /** Answers requests to the Admin API by the table of operations. */
 import { httpMethods } from "../../core/http/index.ts";
-import { json, reasonOf } from "../../core/index.ts";
+import { HttpError, json, ModhostError, reasonOf } from "../../core/index.ts";
 import type { Change, Handler, HttpEvent, Module, ResponseFields, RouteTable } from "../../core/types.ts";
 import type { Authorize } from "./access.ts";
-import { AdminError, errors } from "./errors.ts";
+import { AdminError, codeOf, errors } from "./errors.ts";
 import type { Streams } from "./events.ts";
 import { readInput } from "./input.ts";
-import type { AnyOperation } from "./operations/operation.ts";
+import type { Items, ServedOperation } from "./items.ts";
+import type { OwnCall } from "./operations/operation.ts";
 
 export interface ApiDeps {
   readonly module: Module;
-  readonly operations: readonly AnyOperation[];
+  readonly items: Items;
   readonly authorize: Authorize;
   readonly streams: Streams;
 }
 
 interface Match {
-  readonly operation: AnyOperation;
+  readonly served: ServedOperation;
   readonly segments: Readonly<Record<string, string>>;
 }
 
@@ -37,44 +38,59 @@ async function answer(deps: ApiDeps, event: HttpEvent, path: string): Promise<Re
   try {
     return await called(deps, event, path);
   } catch (error) {
-    if (error instanceof AdminError) return refusal(error);
+    if (error instanceof AdminError) return refusal(error, errors[error.code].status);
+    if (error instanceof HttpError && error.expose)
+      return refusal(new AdminError(codeOf(error.code), error.message), error.code);
+    if (ModhostError.is(error) && error.expose)
+      return refusal(new AdminError(codeOf(error.status), error.message), error.status);
     deps.module.log.error("%s %s failed: %s", event.request.method, path, reasonOf(error));
-    return refusal(new AdminError("failed", "The server failed; its log has more"));
+    return refusal(new AdminError("failed", "The server failed; its log has more"), errors.failed.status);
   }
 }
 
 async function called(deps: ApiDeps, event: HttpEvent, path: string): Promise<ResponseFields | undefined> {
-  const { module, authorize, operations, streams } = deps;
+  const { module, authorize, items, streams } = deps;
   const { request } = event;
   const { by, scopes } = await authorize(request);
-  const found = find(operations, request.method, path);
-  const { operation, segments } = found;
+  const { served, segments } = find(items.operations(), request.method, path);
+  const { operation, owner, work } = served;
   if (!scopes.has(operation.scope))
     throw new AdminError("forbidden", `${operation.name} needs the scope ${operation.scope}`);
   const input = await readInput(operation, segments, request);
-  const value = await operation.run({ input, by, server: module.server, module, event, streams });
+  const value = await work.do(request.signal, (signal) => {
+    const call = { input, by, server: module.server, event, signal };
+    // Operations of this module know what they are part of.
+    const own: OwnCall = { ...call, module, items, streams };
+    return operation.run(owner.name === module.name ? own : call);
+  });
   if (operation.isRaw === true) return value as ResponseFields | undefined;
   const status_code = operation.isChange === true ? statusOf[(value as Change).result] : 200;
   return json(value, { status_code, headers });
 }
 
-function refusal({ code, message, headers: more }: AdminError): ResponseFields {
-  return json({ error: { code, message } }, { status_code: errors[code].status, headers: { ...headers, ...more } });
+function refusal({ code, message, headers: more }: AdminError, status_code: number): ResponseFields {
+  return json({ error: { code, message } }, { status_code, headers: { ...headers, ...more } });
 }
 
 /** @throws {AdminError} not_found, method_not_allowed */
-function find(operations: readonly AnyOperation[], asked: string, path: string): Match {
-  const there = operations.flatMap((operation) => {
-    const segments = segmentsOf(operation.path, path);
-    return segments === undefined ? [] : [{ operation, segments }];
+function find(operations: readonly ServedOperation[], asked: string, path: string): Match {
+  const there = operations.flatMap((served) => {
+    const segments = segmentsOf(served.operation.path, path);
+    return segments === undefined ? [] : [{ served, segments }];
   });
-  const match = there.find(({ operation: { method, isRaw } }) => {
-    return method === asked || (asked === "HEAD" && method === "GET" && isRaw !== true);
-  });
+  const match = there.find(
+    ({
+      served: {
+        operation: { method, isRaw },
+      },
+    }) => {
+      return method === asked || (asked === "HEAD" && method === "GET" && isRaw !== true);
+    },
+  );
   if (match !== undefined) return match;
   if (there.length === 0)
     throw new AdminError("not_found", `There is no operation at ${path}: /admin/api/openapi.json lists all`);
-  const allow = [...new Set(there.map(({ operation }) => operation.method))].join(", ");
+  const allow = [...new Set(there.map(({ served }) => served.operation.method))].join(", ");
   throw new AdminError("method_not_allowed", `${path} takes ${allow}`, { allow });
 }
 

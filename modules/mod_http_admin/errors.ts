@@ -5,18 +5,38 @@ export const errors = {
   invalid: { status: 400, help: "A field is missing, unknown or has a wrong value" },
   unauthorized: { status: 401, help: "The token is not known, was revoked or has expired" },
   forbidden: { status: 403, help: "This caller may not, or the page that calls" },
-  not_found: { status: 404, help: "There is no such operation" },
+  not_found: { status: 404, help: "There is no such operation, or nothing of that name" },
   method_not_allowed: { status: 405, help: "The operation has another method" },
   unknown_token: { status: 404, help: "There is no such token" },
   exists: { status: 409, help: "There is a token of that name" },
+  conflict: { status: 409, help: "It cannot be so beside what is there" },
   too_large: { status: 413, help: "The body is larger than 64 KiB" },
   unsupported: { status: 415, help: "The body is no JSON" },
   over_limit: { status: 429, help: "The token is over its rate or quota" },
   failed: { status: 500, help: "The server failed; its log has more" },
+  timeout: { status: 504, help: "It did not come within the time for it" },
   busy: { status: 503, help: "As much as can be is under way already" },
 } as const satisfies Record<string, { readonly status: number; readonly help: string }>;
 
 export type AdminErrorCode = keyof typeof errors;
+
+const byStatus: ReadonlyMap<number, AdminErrorCode> = new Map([
+  [401, "unauthorized"],
+  [403, "forbidden"],
+  [404, "not_found"],
+  [408, "timeout"],
+  [409, "conflict"],
+  [413, "too_large"],
+  [415, "unsupported"],
+  [429, "over_limit"],
+  [503, "busy"],
+  [504, "timeout"],
+]);
+
+/** What an error is called that tells its status alone. */
+export function codeOf(status: number): AdminErrorCode {
+  return byStatus.get(status) ?? (status < 500 ? "invalid" : "failed");
+}
 
 /** Thrown to answer with an error of the table; the client reads the message. */
 export class AdminError extends Error {

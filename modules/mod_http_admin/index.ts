@@ -3,19 +3,30 @@ import type { Module } from "../../core/types.ts";
 import { throughPorts, throughSocket } from "./access.ts";
 import { apiRoutes } from "./api.ts";
 import { Streams } from "./events.ts";
+import { Items } from "./items.ts";
 import { operations } from "./operations/index.ts";
 import { options } from "./options.ts";
+import { shapes } from "./shapes.ts";
 import { openSocket } from "./socket.ts";
+import { ownTopics } from "./topics.ts";
 
 export { options };
 export const global = true;
 export const depends = ["http"];
 
 export default function load(module: Module): void {
-  const streams = new Streams(module);
-  openSocket(module, apiRoutes({ module, operations, streams, authorize: throughSocket }));
+  const items = new Items();
+  const streams = new Streams(items);
+  const grace = () => module.get_option_period("unload_grace") ?? 10;
+  module.handle_items(
+    "admin-provider",
+    (item) => items.add(item),
+    (item) => items.remove(item, grace()),
+  );
+  module.provides("admin", { operations, topics: ownTopics(module), shapes });
+  openSocket(module, apiRoutes({ module, items, streams, authorize: throughSocket }));
   module.provides("http", {
-    route: apiRoutes({ module, operations, streams, authorize: throughPorts(module) }),
+    route: apiRoutes({ module, items, streams, authorize: throughPorts(module) }),
     streaming_uploads: true,
     cors: { enabled: false },
   });

@@ -1,28 +1,30 @@
 /** What a caller gives to an operation: from the path, the query or the JSON body, checked by the declaration. */
 
 import { ModhostError } from "../../core/index.ts";
-import type { HttpRequest } from "../../core/types.ts";
+import type { AdminField, AdminFields, AdminInput, AdminOperation, HttpRequest } from "../../core/types.ts";
 import { AdminError } from "./errors.ts";
-import type { AnyOperation, Field, Fields, Input } from "./operations/operation.ts";
 
 const MAX_BODY_BYTES = 64 * 1024;
 
-/** @throws {AdminError} invalid, too_large, unsupported */
+/** The body of an operation that takes a stream stays unread. @throws {AdminError} invalid, too_large, unsupported */
 export async function readInput(
-  operation: AnyOperation,
+  operation: AdminOperation,
   segments: Readonly<Record<string, string>>,
   request: HttpRequest,
-): Promise<Input<Fields>> {
-  const { input: fields = {}, method } = operation;
-  const given = { ...(method === "POST" ? await bodyOf(request) : queryOf(request)), ...segments };
+): Promise<AdminInput<AdminFields>> {
+  const { input: fields = {} } = operation;
+  const given = { ...(hasBody(operation) ? await bodyOf(request) : queryOf(request)), ...segments };
   const unknown = Object.keys(given).find((name) => !Object.hasOwn(fields, name));
   if (unknown !== undefined) {
     const known = Object.keys(fields).join(", ") || "none";
     throw new AdminError("invalid", `There is no field ${JSON.stringify(unknown)} here; known: ${known}`);
   }
   const values = Object.entries(fields).map(([name, field]) => [name, checked(name, field, given[name])]);
-  return Object.fromEntries(values) as Input<Fields>;
+  return Object.fromEntries(values) as AdminInput<AdminFields>;
 }
+
+/** Its fields come as a body of JSON. */
+export const hasBody = ({ method, takes }: AdminOperation) => method === "POST" && takes !== "stream";
 
 async function bodyOf(request: HttpRequest): Promise<Record<string, unknown>> {
   const { content_length: length, content_type: type, transfer_encoding: coding } = request.headers;
@@ -49,7 +51,7 @@ function queryOf({ url }: HttpRequest): Record<string, unknown> {
   return given;
 }
 
-function checked(name: string, field: Field, given: unknown): unknown {
+function checked(name: string, field: AdminField, given: unknown): unknown {
   if (given === undefined || given === null) {
     if (field.required !== true) return undefined;
     throw new AdminError("invalid", `The field ${name} is missing: ${field.describe}`);
@@ -62,7 +64,7 @@ function checked(name: string, field: Field, given: unknown): unknown {
   return value;
 }
 
-function fromText({ type }: Field, text: string): unknown {
+function fromText({ type }: AdminField, text: string): unknown {
   if (type === "number") return text.trim() === "" ? Number.NaN : Number(text);
   if (type === "boolean") return text === "true" ? true : text === "false" ? false : undefined;
   return text;

@@ -1,13 +1,14 @@
-/** The OpenAPI document of the Admin API, from the table of its operations. */
+/** The OpenAPI document of the Admin API, from all operations that are there. */
+import type { AdminField, AdminOperation, AdminShape } from "../../core/types.ts";
 import { errors } from "./errors.ts";
-import type { AnyOperation, Field, Shape } from "./operations/operation.ts";
-import { shapes } from "./shapes.ts";
+import { hasBody } from "./input.ts";
+import type { Items } from "./items.ts";
 
 type Json = Readonly<Record<string, unknown>>;
 
-export function openApi(operations: readonly AnyOperation[], version: string): Json {
+export function openApi(items: Pick<Items, "operations" | "shapes">, version: string): Json {
   const paths: Record<string, Record<string, Json>> = {};
-  for (const operation of operations) {
+  for (const { operation } of items.operations()) {
     (paths[`/admin/api${operation.path}`] ??= {})[operation.method.toLowerCase()] = described(operation);
   }
   return {
@@ -22,7 +23,7 @@ export function openApi(operations: readonly AnyOperation[], version: string): J
     paths,
     components: {
       securitySchemes: { bearer: { type: "http", scheme: "bearer" } },
-      schemas: shapes,
+      schemas: items.shapes(),
       responses: Object.fromEntries(
         Object.entries(errors).map(([code, { help }]) => [code, { description: help, ...content(named("Error")) }]),
       ),
@@ -30,13 +31,13 @@ export function openApi(operations: readonly AnyOperation[], version: string): J
   };
 }
 
-function described(operation: AnyOperation): Json {
-  const { name, help, scope, method, path, input = {}, isRaw } = operation;
+function described(operation: AdminOperation): Json {
+  const { name, help, scope, path, input = {}, isRaw, takes } = operation;
   const inPath = new Set([...path.matchAll(/\{(\w+)\}/g)].map(([, field]) => field));
   const fields = Object.entries(input);
   const place = (field: string) => (inPath.has(field) ? "path" : "query");
   const parameters = fields
-    .filter(([field]) => inPath.has(field) || method !== "POST")
+    .filter(([field]) => inPath.has(field) || !hasBody(operation))
     .map(([field, declared]) => ({
       name: field,
       in: place(field),
@@ -44,15 +45,16 @@ function described(operation: AnyOperation): Json {
       description: declared.describe,
       schema: schemaOf(declared),
     }));
-  const body = method === "POST" ? fields.filter(([field]) => !inPath.has(field)) : [];
+  const body = hasBody(operation) ? fields.filter(([field]) => !inPath.has(field)) : [];
   return {
     operationId: name,
     summary: help,
     "x-scope": scope,
     parameters,
     ...(body.length === 0 ? {} : { requestBody: bodyOf(body) }),
+    ...(takes === "stream" ? { requestBody: stream } : {}),
     responses: {
-      200: isRaw === true ? events : { description: help, ...content(shapeOf(operation.answer)) },
+      200: isRaw === true ? raw(operation) : { description: help, ...content(shapeOf(operation.answer)) },
       ...(operation.isChange === true ? changeFailures : {}),
       ...Object.fromEntries(
         Object.entries(errors).map(([code, { status }]) => [status, { $ref: `#/components/responses/${code}` }]),
@@ -61,17 +63,20 @@ function described(operation: AnyOperation): Json {
   };
 }
 
-const events = {
-  description: "Events, until one side ends",
-  content: { "text/event-stream": { schema: { type: "string" } } },
-};
+const stream = { required: true, content: { "application/octet-stream": { schema: {} } } };
+
+function raw({ help, answer }: AdminOperation): Json {
+  const isEvents = answer === "Event";
+  const type = isEvents ? "text/event-stream" : "*/*";
+  return { description: help, content: { [type]: { schema: isEvents ? { type: "string" } : shapeOf(answer) } } };
+}
 
 const changeFailures = {
   409: { description: "The change was refused: nothing was tried", ...content(named("Change")) },
   422: { description: "The change has failed: what was there before goes on", ...content(named("Change")) },
 };
 
-function bodyOf(fields: readonly (readonly [string, Field])[]): Json {
+function bodyOf(fields: readonly (readonly [string, AdminField])[]): Json {
   const properties = Object.fromEntries(
     fields.map(([name, field]) => [name, { ...schemaOf(field), description: field.describe }]),
   );
@@ -82,13 +87,13 @@ function bodyOf(fields: readonly (readonly [string, Field])[]): Json {
   };
 }
 
-const schemaOf = ({ type, values }: Field): Json => ({ type, ...(values === undefined ? {} : { enum: values }) });
+const schemaOf = ({ type, values }: AdminField): Json => ({ type, ...(values === undefined ? {} : { enum: values }) });
 
 function named(name: string): Json {
   return { $ref: `#/components/schemas/${name}` };
 }
 
-function shapeOf(shape: Shape): Json {
+function shapeOf(shape: AdminShape): Json {
   return typeof shape === "string" ? named(shape) : shape;
 }
 

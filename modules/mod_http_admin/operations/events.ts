@@ -1,5 +1,5 @@
 /** What happens in the server. */
-import { topics } from "../events.ts";
+import { defaultTopics } from "../topics.ts";
 import { defineOperation } from "./operation.ts";
 
 export const eventOperations = [
@@ -8,8 +8,10 @@ export const eventOperations = [
     method: "GET",
     path: "/events",
     scope: "read",
-    help: "What happens, as server-sent events: lines of the log, requests that are over, figures, changes",
-    input: { topics: { type: "string", describe: `Some of ${topics.join(",")}, with commas between; default: all` } },
+    help: "What happens, as server-sent events: lines of the log, requests that are over, figures, changes, and what modules add",
+    input: {
+      topics: { type: "string", describe: `Topics, with commas between; default: ${defaultTopics.join(",")}` },
+    },
     answer: "Event",
     isRaw: true,
     run: ({ event, input, streams }) => streams.open(event, input.topics),

@@ -1,13 +1,14 @@
-/** Every operation of the Admin API. */
+/** Every operation of the server itself; modules add others. */
+import type { AdminOperation } from "../../../core/types.ts";
 import { openApi } from "../openapi.ts";
 import { eventOperations } from "./events.ts";
 import { httpOperations } from "./http.ts";
 import { moduleOperations } from "./modules.ts";
-import { type AnyOperation, defineOperation } from "./operation.ts";
+import { defineOperation } from "./operation.ts";
 import { serverOperations } from "./server.ts";
 import { tokenOperations } from "./tokens.ts";
 
-export const operations: readonly AnyOperation[] = [
+export const operations: readonly AdminOperation[] = [
   ...serverOperations,
   ...moduleOperations,
   ...httpOperations,
@@ -18,14 +19,14 @@ export const operations: readonly AnyOperation[] = [
     method: "GET",
     path: "/openapi.json",
     scope: "read",
-    help: "This table as an OpenAPI document",
+    help: "Every operation, those that modules add too, as an OpenAPI document",
     answer: { type: "object" },
-    run: ({ server }) => openApi(operations, server.status().version),
+    run: ({ items, server }) => openApi(items, server.status().version),
   }),
 ];
 
 /** @throws Error for a name that is in no table */
-export function operationOf(name: string): AnyOperation {
+export function operationOf(name: string): AdminOperation {
   const found = operations.find((operation) => operation.name === name);
   if (found === undefined) throw new Error(`The Admin API has no operation ${name}`);
   return found;

@@ -10,8 +10,7 @@ import {
   UsageError,
   withServer,
 } from "../../../../core/cli/index.ts";
-import type { Change } from "../../../../core/types.ts";
-import type { AnyOperation } from "../../operations/operation.ts";
+import type { AdminOperation, Change } from "../../../../core/types.ts";
 
 type Given = Readonly<Record<string, unknown>>;
 
@@ -28,7 +27,7 @@ export interface CommandExtras {
 }
 
 export function commandOf(
-  operation: AnyOperation,
+  operation: AdminOperation,
   { positional = [], about, show, resolve }: CommandExtras = {},
 ): Command {
   const { name, help, input = {} } = operation;
@@ -57,7 +56,7 @@ export function commandOf(
 }
 
 /** Calls an operation with its fields where it wants them: in the path, the query or the body. */
-export function callOperation<T>(socket: string, { method, path, input = {} }: AnyOperation, given: Given) {
+export function callOperation<T>(socket: string, { method, path, input = {} }: AdminOperation, given: Given) {
   const inPath = new Set([...path.matchAll(/\{(\w+)\}/g)].map(([, name = ""]) => name));
   const filled = path.replace(/\{(\w+)\}/g, (_, name: string) => encodeURIComponent(String(given[name])));
   const rest = Object.keys(input).filter((name) => !inPath.has(name) && given[name] !== undefined);
@@ -69,7 +68,7 @@ export function callOperation<T>(socket: string, { method, path, input = {} }: A
 }
 
 function argumentsOf(
-  { name, input = {} }: AnyOperation,
+  { name, input = {} }: AdminOperation,
   args: readonly string[],
   positional: readonly string[],
 ): Given {
@@ -80,7 +79,7 @@ function argumentsOf(
   return Object.fromEntries(positional.map((field, at) => [field, args[at]]));
 }
 
-function optionsOf({ input = {} }: AnyOperation, options: CommandContext["options"]): Given {
+function optionsOf({ input = {} }: AdminOperation, options: CommandContext["options"]): Given {
   return Object.fromEntries(
     Object.entries(input).flatMap(([field, { type }]) => {
       const given = options[field];

@@ -1,0 +1,44 @@
+/** What is wrong with what a module adds to the Admin API, in words. */
+import type { AdminItem, AdminOperation } from "../../core/types.ts";
+
+const namePattern = /^[a-z][a-z0-9_]*$/;
+const pathPattern = /^(?:\/(?:[a-z0-9_.-]+|\{\w+\}))+$/;
+const methods: readonly unknown[] = ["GET", "POST", "DELETE"];
+const scopes: readonly unknown[] = ["read", "admin"];
+const types: readonly unknown[] = ["string", "number", "boolean"];
+
+/** Nothing when all is right. */
+export function itemFaults({ operations = [], topics = {}, pages }: AdminItem): string[] {
+  if (!Array.isArray(operations)) return ["operations is a list"];
+  const faults = operations.flatMap((operation) => {
+    return operationFaults(operation).map((fault) => `${operation?.name}: ${fault}`);
+  });
+  for (const [name, topic] of Object.entries(topics)) {
+    if (!namePattern.test(name)) faults.push(`the name of the topic ${name} is not in snake case`);
+    if (typeof topic !== "function") faults.push(`the topic ${name} is a function`);
+  }
+  if (pages !== undefined && !(isText(pages.title) && isText(pages.script)))
+    faults.push("pages has a title and the URL of a script");
+  return faults;
+}
+
+function operationFaults({ name, method, path, scope, help, input = {}, takes, run }: AdminOperation): string[] {
+  const faults: string[] = [];
+  if (!namePattern.test(name)) faults.push("name is in snake case");
+  if (!methods.includes(method)) faults.push("method is GET, POST or DELETE");
+  if (!pathPattern.test(path)) faults.push("path is /a/{field}/b");
+  if (!scopes.includes(scope)) faults.push("scope is read or admin");
+  if (!isText(help)) faults.push("help is a line");
+  if (typeof run !== "function") faults.push("run is a function");
+  if (takes !== undefined && (takes !== "stream" || method !== "POST")) faults.push('takes is "stream", with POST');
+  for (const [field, { type, describe }] of Object.entries(input)) {
+    if (!types.includes(type)) faults.push(`the type of ${field} is string, number or boolean`);
+    if (!isText(describe)) faults.push(`describe of ${field} is a sentence`);
+  }
+  for (const [, field = ""] of String(path).matchAll(/\{(\w+)\}/g)) {
+    if (!Object.hasOwn(input, field)) faults.push(`{${field}} of the path is no field`);
+  }
+  return faults;
+}
+
+const isText = (value: unknown) => typeof value === "string" && value !== "";
