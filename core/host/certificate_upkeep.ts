@@ -48,6 +48,7 @@ export class CertificateUpkeep {
       renewed: (name) => this.#refresh("acme", [name]),
       log,
     });
+    certificates.orders = () => this.#acme.orders();
   }
 
   /** From now on, and after each change of the configuration. */

@@ -138,6 +138,7 @@ export class Operating implements ServerDeps {
         return `Nothing reads the option ${path}${nearest === undefined ? "" : `: is ${nearest} meant?`}`;
       }),
       ...expiring(this.#deps.parts()?.certificates),
+      ...notIssued(this.certificates()),
       ...(this.#deps.parts()?.waiting ?? []).map((name) => `Another value of ${name} waits for the next start`),
       ...(this.#audit?.isFailing === true ? ["Changes are not recorded: the audit file cannot be written"] : []),
     ];
@@ -158,6 +159,14 @@ export class Operating implements ServerDeps {
     );
     this.#audit.append(change);
   }
+}
+
+function notIssued(certificates: readonly CertificateState[]): string[] {
+  return certificates.flatMap(({ name, order }) => {
+    if (order === undefined || order.failures === 0) return [];
+    const { authority, error, next_try } = order;
+    return [`${authority} gave no certificate for ${name}: ${error}. It is asked again at ${next_try}`];
+  });
 }
 
 function expiring(certificates: HostParts["certificates"] | undefined): string[] {

@@ -4,7 +4,7 @@ import { hostname } from "node:os";
 import { join } from "node:path";
 import type { TlsOptions } from "node:tls";
 import { domainToASCII } from "node:url";
-import type { CertificateState } from "../types.ts";
+import type { CertificateOrder, CertificateState } from "../types.ts";
 import { makePrivateFolder } from "../util/private_folder.ts";
 import { filesOf } from "./acme/files.ts";
 import type { AcmeSettings } from "./acme/index.ts";
@@ -67,6 +67,8 @@ export class Certificates {
   #options: CertificatesOptions;
   #loaded: ReadonlyMap<string, Loaded> = new Map();
   #makesSelfSigned = true;
+  /** How it stands with what is ordered by ACME, by name; whoever orders says so. */
+  orders: () => ReadonlyMap<string, CertificateOrder> = () => new Map();
 
   constructor(options: CertificatesOptions) {
     this.#options = options;
@@ -173,11 +175,15 @@ export class Certificates {
     };
   }
 
-  /** All that are served, by name. */
+  /** All that are served, by name, and those that are ordered. */
   states(): CertificateState[] {
-    return [...this.#loaded].map(([name, { source, validTo, fingerprint }]) => {
-      return { name, source, expires: validTo.toISOString(), fingerprint };
+    const orders = this.orders();
+    const served = [...this.#loaded].map(([name, { source, validTo, fingerprint }]): CertificateState => {
+      const order = source === "acme" ? orders.get(name) : undefined;
+      return { name, source, expires: validTo.toISOString(), fingerprint, ...(order && { order }) };
     });
+    const awaited = [...orders].filter(([name]) => !this.#loaded.has(name));
+    return [...served, ...awaited.map(([name, order]): CertificateState => ({ name, source: "acme", order }))];
   }
 
   /** How long each is valid, by name. */

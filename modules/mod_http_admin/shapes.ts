@@ -46,12 +46,17 @@ export const shapes: Readonly<Record<string, Schema>> = {
     },
     ["file", "note", "note_level"],
   ),
-  CertificateState: object({
-    name: text,
-    source: { enum: ["file", "self-signed", "acme"] },
-    expires: time,
-    fingerprint: text,
-  }),
+  CertificateState: object(
+    {
+      name: text,
+      source: { enum: ["file", "self-signed", "acme"] },
+      expires: time,
+      fingerprint: text,
+      order: ref("CertificateOrder"),
+    },
+    ["expires", "fingerprint", "order"],
+  ),
+  CertificateOrder: object({ authority: text, next_try: time, failures: integer, error: text }, ["error"]),
   Token: object(
     {
       id: text,

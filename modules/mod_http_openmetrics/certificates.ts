@@ -1,5 +1,5 @@
-/** The certificates of the server: when each of them ends. */
-import type { MetricDeclarations, MetricsProvider, Module } from "../../core/types.ts";
+/** The certificates of the server: when each of them ends, and how it stands with those that are ordered by ACME. */
+import type { MetricDeclarations, MetricSample, MetricsProvider, Module } from "../../core/types.ts";
 
 export const certificateMetrics = {
   modhost_certificate_expiry_seconds: {
@@ -8,14 +8,39 @@ export const certificateMetrics = {
     help: "When the certificate that is served for a name expires, seconds since 1970.",
     labels: ["name"],
   },
+  modhost_acme_failures: {
+    kind: "gauge",
+    help: "Tries in a row in which the authority gave no certificate for a name; 0 when the last one has not failed.",
+    labels: ["name"],
+  },
+  modhost_acme_next_try_seconds: {
+    kind: "gauge",
+    unit: "seconds",
+    help: "When the authority is asked next about the certificate for a name, seconds since 1970.",
+    labels: ["name"],
+  },
 } as const satisfies MetricDeclarations;
+
+type Sample = MetricSample & { readonly name: keyof typeof certificateMetrics };
+
+const secondsOf = (time: string) => Date.parse(time) / 1000;
 
 export function certificateFigures({ server }: Module): MetricsProvider {
   return {
     metrics: certificateMetrics,
     collect: () =>
-      server.certificates().map(({ name, expires }) => {
-        return { name: "modhost_certificate_expiry_seconds", labels: { name }, value: Date.parse(expires) / 1000 };
+      server.certificates().flatMap(({ name, expires, order }) => {
+        const labels = { name };
+        const samples: Sample[] = [];
+        if (expires !== undefined)
+          samples.push({ name: "modhost_certificate_expiry_seconds", labels, value: secondsOf(expires) });
+        if (order !== undefined) {
+          samples.push(
+            { name: "modhost_acme_failures", labels, value: order.failures },
+            { name: "modhost_acme_next_try_seconds", labels, value: secondsOf(order.next_try) },
+          );
+        }
+        return samples;
       }),
   };
 }

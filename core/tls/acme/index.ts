@@ -1,6 +1,7 @@
 /** Orders certificates by ACME, and renews them before they end. */
 import { readFile } from "node:fs/promises";
 import { isDeepStrictEqual } from "node:util";
+import type { CertificateOrder } from "../../types.ts";
 import { reasonOf } from "../../util/errors.ts";
 import type { Challenges } from "./challenges.ts";
 import { AcmeClient, type ChallengeType } from "./client.ts";
@@ -36,6 +37,8 @@ const MAX_WAIT_MS = 6 * 3_600_000;
 
 interface Work {
   failures: number;
+  /** Why the last try failed. */
+  error: string | undefined;
   /** Milliseconds since 1970. */
   due: number;
 }
@@ -46,6 +49,8 @@ export class AcmeKeeper {
   #abort = new AbortController();
   #work = new Map<string, Work>();
   #timer: NodeJS.Timeout | undefined;
+  /** The timer's end, milliseconds since 1970. */
+  #due = 0;
   #running: Promise<void> = Promise.resolve();
 
   constructor(deps: AcmeKeeperDeps) {
@@ -58,9 +63,19 @@ export class AcmeKeeper {
     this.#end();
     this.#abort = new AbortController();
     this.#settings = settings;
+    this.#work = new Map((settings?.hosts ?? []).map((name) => [name, { failures: 0, error: undefined, due: 0 }]));
     if (settings === undefined) return;
-    this.#work = new Map(settings.hosts.map((name) => [name, { failures: 0, due: 0 }]));
     this.#begin(settings, 0);
+  }
+
+  /** How it stands with each name. */
+  orders(): Map<string, CertificateOrder> {
+    const authority = this.#settings === undefined ? "" : new URL(this.#settings.directory).host;
+    const orders = [...this.#work].map(([name, { failures, error, due }]): [string, CertificateOrder] => {
+      const next_try = new Date(Math.max(due, this.#due)).toISOString();
+      return [name, { authority, next_try, failures, ...(error === undefined ? {} : { error }) }];
+    });
+    return new Map(orders);
   }
 
   async stop(): Promise<void> {
@@ -75,6 +90,7 @@ export class AcmeKeeper {
   }
 
   #begin(settings: AcmeSettings, wait: number): void {
+    this.#due = Date.now() + wait;
     this.#timer = setTimeout(() => {
       this.#running = this.#running.then(() => this.#round(settings));
     }, wait).unref();
@@ -92,16 +108,18 @@ export class AcmeKeeper {
         client ??= await this.#client(settings, signal);
         work.due = await this.#keep(name, client, settings);
         work.failures = 0;
+        work.error = undefined;
       } catch (error) {
         if (!isCurrent()) return;
         work.failures += 1;
+        work.error = reasonOf(error);
         const pause = pauseAfter(work.failures, error);
         work.due = Date.now() + pause;
         this.#deps.log.warn(
           "%s gave no certificate for %s: %s. It is asked again in %s",
           new URL(settings.directory).host,
           name,
-          reasonOf(error),
+          work.error,
           minutesText(pause),
         );
       }

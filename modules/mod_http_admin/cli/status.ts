@@ -38,5 +38,5 @@ function show({ output }: CommandContext, status: ServerStatus): number {
 }
 
 function untilText({ name, expires }: ServerStatus["certificates"][number]): string {
-  return `${name} until ${expires.slice(0, 10)}`;
+  return expires === undefined ? `${name} not issued yet` : `${name} until ${expires.slice(0, 10)}`;
 }

@@ -80,7 +80,8 @@ describe("a certificate by ACME", () => {
       for (const file of files) assert.equal((await stat(join(folder, file))).mode & 0o777, 0o600, file);
       assert.equal((await stat(folder)).mode & 0o777, 0o700);
       const { certificates } = made.server.host.status();
-      assert.equal(certificates.find(({ name }) => name === "a.test")?.source, "acme");
+      const { source, order } = certificates.find(({ name }) => name === "a.test") ?? {};
+      assert.deepEqual([source, order?.failures, order?.error], ["acme", 0, undefined]);
       const audit = await readFile(join(made.server.folder, "data/audit.jsonl"), "utf8");
       assert.match(audit, /"by":"acme".*serve other certificates for a\.test/);
     });
@@ -136,6 +137,15 @@ describe("a certificate by ACME", () => {
     const minutes = Number(/asked again in (\d+) minutes/.exec(made.server.log())?.[1]);
     assert.ok(minutes >= 120 && minutes <= 122, `${minutes}`);
     assert.deepEqual(made.authority.seen, ["account made", "order refused"]);
+    const { certificates, warnings } = made.server.host.status();
+    const { order, expires } = certificates.find(({ name }) => name === "a.test") ?? {};
+    assert.deepEqual(
+      [expires, order?.failures, order?.authority],
+      [undefined, 1, new URL(made.authority.directory).host],
+    );
+    assert.match(order?.error ?? "", /too many orders/);
+    assert.ok(Date.parse(order?.next_try ?? "") > Date.now() + 7_000_000, order?.next_try);
+    assert.match(warnings.join("\n"), /gave no certificate for a\.test: .*too many orders.*asked again at 20/);
   });
 
   test("is bound to an account that the authority knows, where it wants that", async () => {
