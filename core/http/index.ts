@@ -31,6 +31,7 @@ export { isSameOrigin, type OriginPolicy, originPolicy } from "./origins.ts";
 export { patchNotices } from "./patches/notices.ts";
 export { encodePath } from "./paths.ts";
 export { providerFaults, providerHints } from "./provider_fields.ts";
+export { latencyBounds, RequestCounts, RouteCounts, requestCounting, statusClasses } from "./request_counts.ts";
 export { roomToSend } from "./response.ts";
 export type { MountPlace, RouteInfo } from "./route.ts";
 export { type Explanation, HttpService, type ServiceFigures } from "./service.ts";

@@ -1,5 +1,7 @@
 import type Koa from "koa";
+import type { Module } from "../types.ts";
 import type { LayerInfo, MiddlewareLayer } from "./layer.ts";
+import type { RequestCounts } from "./request_counts.ts";
 import type { RouteInfo } from "./route.ts";
 import type { Explanation } from "./service.ts";
 import type { HttpSettings } from "./settings.ts";
@@ -14,6 +16,8 @@ export interface HttpModule {
   middleware(): LayerInfo[];
   /** What is being answered: a line each, such as `GET /path (3 s)`, the oldest first. */
   active(): string[];
+  /** Requests by route: counted, once for all, while any module that has asked for them is loaded. */
+  counts(asker: Module): RequestCounts;
   /** The application whose contexts all requests have: for middleware that is to be made for one. */
   readonly koa: Koa;
   /**

@@ -15,6 +15,7 @@ import {
   patternHint,
   providerFaults,
   providerHints,
+  requestCounting,
 } from "../../core/http/index.ts";
 import { ModhostError } from "../../core/index.ts";
 import type { CorsSettings, HttpProvider, MiddlewareProvider, Module, OwnedItem } from "../../core/types.ts";
@@ -94,6 +95,7 @@ export default function http(module: Module): HttpModule {
     middleware: () => service.middleware(),
     watchMiddleware,
     active: () => service.active(),
+    counts: requestCounting(module),
     koa: service.koa,
     settings,
   };

@@ -8,7 +8,7 @@ import { moduleFigures } from "./modules.ts";
 import { options } from "./options.ts";
 import { gcFigures, processFigures } from "./process.ts";
 import { Registry } from "./registry.ts";
-import { countRequests } from "./requests.ts";
+import { requestFigures } from "./requests.ts";
 
 export { options };
 export const global = true;
@@ -34,7 +34,7 @@ export default function load(module: Module): OpenMetrics {
   );
   module.provides("metrics", modules.provider);
   module.provides("metrics", certificateFigures(module));
-  module.provides("metrics", countRequests(module));
+  module.provides("metrics", requestFigures(module));
   module.provides("metrics", processFigures(module, packageVersion()));
   module.provides("metrics", gcFigures(module));
 
