@@ -257,7 +257,7 @@ class ModuleHost implements Host {
     ports.destroy();
     certificates.close();
     await tokens.close();
-    await this.#operating.close();
+    await this.#operating.recorded();
     this.state = "stopped";
     this.#log.close();
   }

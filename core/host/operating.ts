@@ -3,11 +3,12 @@ import { join } from "node:path";
 import type { EventBus } from "../events.ts";
 import type { HttpModule } from "../http/index.ts";
 import { AuditFile } from "../operations/audit.ts";
+import { auditPage } from "../operations/audit_pages.ts";
 import type { Asked, Progress } from "../operations/change.ts";
 import { Changes, type Made } from "../operations/changes.ts";
 import { applyText, changeText, type ModuleChange, type ServerDeps } from "../operations/server.ts";
 import { threshold } from "../tls/expiry.ts";
-import type { CertificateState, Change, ConfigPlan, LogLine, ServerStatus } from "../types.ts";
+import type { AuditFilter, AuditPage, CertificateState, Change, ConfigPlan, LogLine, ServerStatus } from "../types.ts";
 import type { Log } from "../util/log.ts";
 import { packageVersion } from "../util/package.ts";
 import type { HostParts } from "./parts.ts";
@@ -112,10 +113,23 @@ export class Operating implements ServerDeps {
     return this.#deps.log().follow(hear);
   }
 
+  recentLog(): readonly LogLine[] {
+    return this.#deps.log().recent();
+  }
+
+  async audit(filter: AuditFilter | undefined): Promise<AuditPage> {
+    await this.recorded();
+    return auditPage(this.#auditPath, filter);
+  }
+
   /** Waits until all changes that are over are on disk. */
-  async close(): Promise<void> {
+  async recorded(): Promise<void> {
     await this.changes.settled();
-    await this.#audit?.close();
+    await this.#audit?.written();
+  }
+
+  get #auditPath(): string {
+    return join(dataFolder(this.#deps.host.config), "audit.jsonl");
   }
 
   get #tokens(): HostParts["tokens"] {
@@ -154,7 +168,7 @@ export class Operating implements ServerDeps {
     const { host } = this.#deps;
     this.#deps.announce("server-changed", change);
     if (!this.#deps.isAudited() || this.#deps.parts() === undefined) return;
-    this.#audit ??= new AuditFile(join(dataFolder(host.config), "audit.jsonl"), (reason) =>
+    this.#audit ??= new AuditFile(this.#auditPath, (reason) =>
       host.log.error("Changes are not recorded, as the audit file cannot be written: %s", reason),
     );
     this.#audit.append(change);

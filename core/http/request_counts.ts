@@ -90,11 +90,14 @@ export class RouteCounts {
 }
 
 export class RequestCounts {
+  /** Of all requests together. */
+  readonly total = new RouteCounts("*", "*");
   /** By route; hardly ever do two modules have the same. */
   readonly #byRoute = new Map<string, RouteCounts[]>();
   #known = 0;
 
   count(event: HttpFinishedEvent): void {
+    this.total.count(event);
     this.#of(event.module ?? NONE, event.route ?? NONE).count(event);
   }
 

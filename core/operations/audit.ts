@@ -44,7 +44,7 @@ export class AuditFile {
   }
 
   /** Waits until what was appended is written, for as long as a disk may need. */
-  async close(): Promise<void> {
+  async written(): Promise<void> {
     const { promise: late, resolve } = Promise.withResolvers<void>();
     const timer = setTimeout(resolve, MAX_END_TIME);
     await Promise.race([this.#work, late]);

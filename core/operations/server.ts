@@ -1,6 +1,16 @@
 /** What `module.server` gives to one module. */
 import type { Asker } from "../module/module_context.ts";
-import type { CertificateState, Change, ConfigPlan, LogLine, ModuleState, Server, ServerStatus } from "../types.ts";
+import type {
+  AuditFilter,
+  AuditPage,
+  CertificateState,
+  Change,
+  ConfigPlan,
+  LogLine,
+  ModuleState,
+  Server,
+  ServerStatus,
+} from "../types.ts";
 import { ModhostError } from "../util/errors.ts";
 import type { Asked } from "./change.ts";
 import type { Changes, Made } from "./changes.ts";
@@ -21,6 +31,8 @@ export interface ServerDeps {
   /** Gives a function that ends it, as the next one does. */
   follow(event: string, hear: (data: never) => void, owner: string): () => void;
   followLog(hear: (line: LogLine) => void): () => void;
+  recentLog(): readonly LogLine[];
+  audit(filter: AuditFilter | undefined): Promise<AuditPage>;
 }
 
 /** What is done to modules. */
@@ -70,8 +82,10 @@ export function serverFor(asker: Asker, deps: ServerDeps): Server {
     stop: async ({ timeout, by } = {}) => deps.stop(timeout, asking(by)),
     tokens: tokenChanges(deps.tokens, deps.changes, asking),
     changes: () => deps.changes.recent(),
+    audit: (filter) => deps.audit(filter),
     follow: (event, hear) => held(asker, `follower of ${event}`, deps.follow(event, hear, asker.name)),
     follow_log: (hear) => held(asker, "follower of the log", deps.followLog(hear)),
+    log: () => deps.recentLog(),
   };
 }
 

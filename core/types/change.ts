@@ -22,6 +22,26 @@ export interface Change {
   readonly error?: ChangeError;
 }
 
+/** Which records of the audit file are looked for; all of it must fit. */
+export interface AuditFilter {
+  /** Records that stand before the one with this id. */
+  readonly before?: string | undefined;
+  /** Records on a page, up to 500; default 50. */
+  readonly limit?: number | undefined;
+  /** A part of who asked. */
+  readonly by?: string | undefined;
+  /** A part of what was asked for. */
+  readonly what?: string | undefined;
+  readonly result?: Change["result"] | undefined;
+}
+
+/** A page of the audit file, the newest first. */
+export interface AuditPage {
+  readonly changes: readonly Change[];
+  /** Given as `before`, it gives the next page; undefined on the last one. */
+  readonly next?: string | undefined;
+}
+
 /** A part of a change that was done. */
 export interface ChangeStep {
   readonly what: string;

@@ -1,6 +1,6 @@
 /** What operates a running server: `module.server`, and the record of each change. */
 import type { CertificateState } from "./certificate.ts";
-import type { Change } from "./change.ts";
+import type { AuditFilter, AuditPage, Change } from "./change.ts";
 import type { AnnouncedEvents } from "./events.ts";
 import type { ConfigPlan } from "./plan.ts";
 import type { ListeningPort, ModuleState } from "./state.ts";
@@ -41,6 +41,8 @@ export interface Server {
   readonly tokens: ServerTokens;
   /** The latest changes, the oldest first; the audit file has those before them. */
   changes(): readonly Change[];
+  /** Changes from the audit file, those of former processes too. */
+  audit(filter?: AuditFilter): Promise<AuditPage>;
   /**
    * Hears an event of the server, until the function that this gives is called or the module is unloaded. Unlike a hook
    * it costs nothing while nobody follows.
@@ -48,10 +50,14 @@ export interface Server {
   follow<E extends keyof AnnouncedEvents>(event: E, hear: (data: AnnouncedEvents[E]) => void): () => void;
   /** Hears the lines of the log, as they are written; not those that are written while a line is being heard. */
   follow_log(hear: (line: LogLine) => void): () => void;
+  /** The latest lines of the log, up to 1,000, the oldest first. */
+  log(): readonly LogLine[];
 }
 
 /** A line of the log, without the values of secret options. */
 export interface LogLine {
+  /** Counts the lines that were written, from 1: what is heard goes on where `log()` ends. */
+  readonly n: number;
   readonly level: "debug" | "info" | "warn" | "error";
   /** ISO 8601. */
   readonly time: string;

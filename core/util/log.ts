@@ -35,6 +35,8 @@ export interface Log {
   configure(settings: Pick<LogSettings, "level" | "format">): void;
   /** Tells each line that is written, until the function that this gives is called. */
   follow(hear: (line: LogLine) => void): () => void;
+  /** The latest lines that were written, the oldest first. */
+  recent(): LogLine[];
   /** Closes the file, when the destination is one. */
   close(): void;
 }
@@ -55,6 +57,7 @@ export function createLog(settings: LogSettings = {}): Log {
   const raw: LogStream = { write: (line) => isClosed || sink.write(line) };
   const pretty = prettyStream(raw, typeof target !== "string" && isColored(target));
   let stream = raw;
+  const recent = new RecentLines();
   const followers = new Followers((error) =>
     root.error(current.masked(`A follower of the log failed, and hears no more: ${reasonOf(error)}`)),
   );
@@ -75,7 +78,7 @@ export function createLog(settings: LogSettings = {}): Log {
     {
       write(line: string) {
         stream.write(line);
-        followers.tell(line);
+        followers.tell(line, recent.add(line));
       },
     } as DestinationStream,
   );
@@ -87,11 +90,46 @@ export function createLog(settings: LogSettings = {}): Log {
     },
     configure,
     follow: (hear) => followers.add(hear),
+    recent: () => recent.all(),
     close() {
       isClosed = true;
       sink.end?.();
     },
   };
+}
+
+const MAX_RECENT_LINES = 1000;
+/** Of these lines together; a line of whatever length is kept until the next one. */
+const MAX_RECENT_CHARACTERS = 512 * 1024;
+
+/** The latest lines, as they were written: nothing is made of them before somebody asks. */
+class RecentLines {
+  readonly #lines: string[] = [];
+  #characters = 0;
+  /** Lines that were written so far. */
+  #written = 0;
+
+  /** Gives the number of the line. */
+  add(line: string): number {
+    this.#lines.push(line);
+    this.#characters += line.length;
+    while (
+      this.#lines.length > MAX_RECENT_LINES ||
+      (this.#characters > MAX_RECENT_CHARACTERS && this.#lines.length > 1)
+    )
+      this.#characters -= this.#lines.shift()?.length ?? 0;
+    this.#written += 1;
+    return this.#written;
+  }
+
+  all(): LogLine[] {
+    const first = this.#written - this.#lines.length + 1;
+    return this.#lines.map((line, at) => lineOf(line, first + at));
+  }
+}
+
+function lineOf(line: string, n: number): LogLine {
+  return { n, ...(JSON.parse(line) as Omit<LogLine, "n">) };
 }
 
 /** Those who hear the lines of a log. */
@@ -114,11 +152,11 @@ class Followers {
    * What a follower itself writes meanwhile is told to nobody: there would be no end of it. One that fails hears no more,
    * and whoever has written the line notices nothing.
    */
-  tell(line: string): void {
+  tell(line: string, n: number): void {
     if (this.#all.size === 0 || this.#isTelling) return;
     this.#isTelling = true;
     try {
-      const value = JSON.parse(line) as LogLine;
+      const value = lineOf(line, n);
       for (const follower of this.#all) {
         try {
           follower.hear(value);

@@ -1,5 +1,5 @@
-/** What the Admin API answers, beside the public types of `core/types.ts`: programs and the pages of the dashboard read it. */
-import type { Change, ConfigPlan } from "../../core/types.ts";
+/** What the Admin API answers, beside what the public types of `core/types.ts` say (such as `AuditPage`): for the dashboard. */
+import type { ConfigPlan } from "../../core/types.ts";
 
 /** Figures of the server as a whole, of which an hour is kept. */
 export type ServerSeries =
@@ -17,7 +17,7 @@ export type ServerSeries =
   | "active"
   /** Requests that were over, a second. */
   | "requests"
-  /** Answers of 500 and more, and those that did not reach their client whole, a second. */
+  /** Answers of 500 and more, a second. */
   | "errors"
   /** Bytes of request bodies, a second. */
   | "received"
@@ -40,7 +40,7 @@ export interface History {
 /** What a route has done in a time; rates are a second, latencies seconds. */
 export interface RouteWindow {
   readonly requests: number;
-  /** Answers of 500 and more, and those that did not reach their client whole. */
+  /** Answers of 500 and more. */
   readonly errors: number;
   /** Undefined without requests. */
   readonly p50?: number;
@@ -70,10 +70,10 @@ export interface FinishedRequest {
   readonly path: string;
   readonly host: string;
   readonly ip: string;
-  readonly app?: string;
-  readonly module?: string;
+  readonly app?: string | undefined;
+  readonly module?: string | undefined;
   /** As in `RouteFigures`. */
-  readonly route?: string;
+  readonly route?: string | undefined;
   /** 0: the client left before one was sent. */
   readonly status: number;
   /** Of the answer's body. */
@@ -168,11 +168,4 @@ export interface ConfigCheck {
   readonly faults: readonly ConfigFault[];
   /** Undefined where the text has faults. */
   readonly plan?: ConfigPlan;
-}
-
-/** `GET /audit`: a page of the audit file, the newest first. */
-export interface AuditPage {
-  readonly changes: readonly Change[];
-  /** Given as `before`, it gives the next page; undefined on the last one. */
-  readonly next?: string;
 }

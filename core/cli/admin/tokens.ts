@@ -30,6 +30,6 @@ export async function withTokenFile<T>(
     );
   } finally {
     await changes.settled();
-    await audit.close();
+    await audit.written();
   }
 }

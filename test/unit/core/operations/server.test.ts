@@ -186,7 +186,7 @@ describe("the audit file", { timeout: 20_000 }, () => {
     for (let at = 0; at < 100; at += 1) {
       file.append({ at });
       // Each is written before the next is appended.
-      await file.close();
+      await file.written();
     }
     assert.deepEqual((await readdir(folder)).toSorted(), ["audit.jsonl", "audit.jsonl.1"]);
     const numbers: number[] = [];

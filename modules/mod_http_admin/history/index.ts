@@ -1,0 +1,172 @@
+/** An hour of figures: of the server, and of each route. */
+import type { HttpModule, RequestCounts } from "../../../core/http/index.ts";
+import type { Module } from "../../../core/types.ts";
+import type { History as Columns, Figures, RouteFigures, RouteSeries, RouteWindow, ServerSeries } from "../types.ts";
+import { processMeter, rounded } from "./process.ts";
+import { type RouteRow, RouteRows, SAMPLES } from "./routes.ts";
+import { add, ERRORS, emptyTally, percentile, RECEIVED, REQUESTS, SENT, type Tally, tallyOf } from "./tally.ts";
+
+/** Seconds between samples. */
+const INTERVAL = 10;
+const SAMPLES_OF_MINUTE = 60 / INTERVAL;
+
+type Measured = Record<ServerSeries, number>;
+
+/** A sample of a route, as plots show it: rates a second, latencies in seconds. */
+const routeReaders: Readonly<Record<RouteSeries, (tally: ArrayLike<number>, seconds: number) => number | undefined>> = {
+  requests: (tally, seconds) => (tally[REQUESTS] as number) / seconds,
+  errors: (tally, seconds) => (tally[ERRORS] as number) / seconds,
+  received: (tally, seconds) => (tally[RECEIVED] as number) / seconds,
+  sent: (tally, seconds) => (tally[SENT] as number) / seconds,
+  p50: (tally) => percentile(tally, 0.5),
+  p90: (tally) => percentile(tally, 0.9),
+  p99: (tally) => percentile(tally, 0.99),
+};
+
+export const routeSeries = Object.keys(routeReaders) as readonly RouteSeries[];
+
+export const serverSeries = [
+  "cpu",
+  "event_loop",
+  "rss",
+  "heap",
+  "connections",
+  "active",
+  "requests",
+  "errors",
+  "received",
+  "sent",
+] as const satisfies readonly ServerSeries[];
+
+/** Takes a sample now and then from what is counted anyway, for as long as its module is loaded. */
+export class History {
+  readonly #module: Module;
+  readonly #counts: RequestCounts;
+  readonly #measure: () => Measured;
+  readonly #routes = new RouteRows();
+  readonly #server = new Map<ServerSeries, Float64Array>(serverSeries.map((name) => [name, new Float64Array(SAMPLES)]));
+  /** When each sample was taken, and the seconds that it tells of. */
+  readonly #time = new Float64Array(SAMPLES);
+  readonly #seconds = new Float64Array(SAMPLES);
+  /** Samples that were ever taken; they lie in rings. */
+  #taken = 0;
+  #last: number;
+
+  constructor(module: Module) {
+    this.#module = module;
+    this.#counts = module.depends<HttpModule>("http").counts(module);
+    this.#measure = this.#meter();
+    this.#last = module.now();
+    this.#routes.skip(this.#counts);
+    module.add_timer(INTERVAL, () => {
+      this.#sample();
+      return INTERVAL;
+    });
+  }
+
+  /** Of the server. */
+  columns(names: readonly ServerSeries[]): Columns {
+    return this.#columnsOf(names, (name, place) => this.#server.get(name)?.[place]);
+  }
+
+  /** Undefined for a route that has answered nothing within the hour. */
+  columnsOfRoute(module: string, route: string, names: readonly RouteSeries[]): Columns | undefined {
+    const row = this.#routes.find(module, route);
+    if (row === undefined) return undefined;
+    return this.#columnsOf(names, (name, place) =>
+      routeReaders[name](row.sample(place), this.#seconds[place] as number),
+    );
+  }
+
+  /** The busiest first. */
+  routes(): RouteFigures[] {
+    const open = this.#routes.sinceLast(this.#counts);
+    return [...this.#routes.rows]
+      .map((row) => this.#figuresOf(row, open.get(row) ?? emptyTally()))
+      .filter(({ hour }) => hour.requests > 0)
+      .sort((one, other) => other.hour.requests - one.hour.requests);
+  }
+
+  /** For events: each call of what this gives tells of the time since the one before. */
+  figures(): () => Figures {
+    const measure = this.#meter();
+    return () => ({
+      time: new Date().toISOString(),
+      ...measure(),
+      modules: this.#module.server.modules().length,
+    });
+  }
+
+  /** Each call of what this gives tells of the time since the one before. */
+  #meter(): () => Measured {
+    const ofProcess = processMeter();
+    let last = tallyOf(this.#counts.total);
+    let at = performance.now();
+    return () => {
+      const now = tallyOf(this.#counts.total);
+      const seconds = Math.max(0.001, (performance.now() - at) / 1000);
+      const rate = (index: number) => rounded(((now[index] as number) - (last[index] as number)) / seconds);
+      const rates = { requests: rate(REQUESTS), errors: rate(ERRORS), received: rate(RECEIVED), sent: rate(SENT) };
+      last = now;
+      at = performance.now();
+      const { connections, requests } = this.#module.server.status();
+      return { ...ofProcess(), connections, active: requests.length, ...rates };
+    };
+  }
+
+  #sample(): void {
+    const place = this.#taken % SAMPLES;
+    const now = this.#module.now();
+    this.#time[place] = now;
+    this.#seconds[place] = Math.max(0.001, now - this.#last);
+    this.#last = now;
+    this.#taken += 1;
+    const measured = this.#measure();
+    for (const [name, samples] of this.#server) samples[place] = measured[name];
+    this.#routes.sample(place, this.#counts);
+  }
+
+  /** The latest places of the rings, the oldest first. */
+  #places(samples = SAMPLES): number[] {
+    const length = Math.min(samples, this.#taken);
+    return Array.from({ length }, (_, at) => (this.#taken - length + at) % SAMPLES);
+  }
+
+  #columnsOf<N extends string>(names: readonly N[], read: (name: N, place: number) => number | undefined): Columns {
+    const places = this.#places();
+    const columns = names.map((name) => [name, places.map((place) => read(name, place) ?? null)]);
+    return {
+      interval: INTERVAL,
+      time: places.map((place) => this.#time[place] as number),
+      series: Object.fromEntries(columns),
+    };
+  }
+
+  /** `open`: what was counted since the last sample. */
+  #figuresOf(row: RouteRow, open: Tally): RouteFigures {
+    const sumOf = (samples: number): Tally => {
+      const sum = Float64Array.from(open);
+      for (const place of this.#places(samples)) add(sum, row.sample(place));
+      return sum;
+    };
+    const latest = this.#places(1).reduce((seconds, place) => seconds + (this.#seconds[place] as number), 0);
+    const seconds = Math.max(1, this.#module.now() - this.#last + latest);
+    return {
+      module: row.module,
+      route: row.route,
+      rate: rounded((sumOf(1)[REQUESTS] as number) / seconds),
+      minute: windowOf(sumOf(SAMPLES_OF_MINUTE)),
+      hour: windowOf(sumOf(SAMPLES)),
+    };
+  }
+}
+
+function windowOf(sum: Tally): RouteWindow {
+  const [requests, errors] = [sum[REQUESTS] as number, sum[ERRORS] as number];
+  if (requests === 0) return { requests, errors };
+  const latency = (share: number) => Math.round((percentile(sum, share) ?? 0) * MICROSECONDS) / MICROSECONDS;
+  return { requests, errors, p50: latency(0.5), p90: latency(0.9), p99: latency(0.99) };
+}
+
+/** In a second. */
+const MICROSECONDS = 1e6;

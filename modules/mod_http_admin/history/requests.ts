@@ -1,0 +1,96 @@
+/** The latest requests that are over, for those who ask, and each as it ends, for those who listen. */
+import type { HttpFinishedEvent, Module } from "../../../core/types.ts";
+import type { FinishedRequest } from "../types.ts";
+
+const MAX_REQUESTS = 1000;
+/** Characters of a path. */
+const MAX_PATH = 1024;
+
+/** What is looked for; all of it must fit. */
+export interface RequestFilter {
+  readonly app?: string | undefined;
+  readonly module?: string | undefined;
+  /** A class such as "4xx", or a status. */
+  readonly status?: string | undefined;
+  readonly method?: string | undefined;
+  /** A part of the path. */
+  readonly path?: string | undefined;
+}
+
+/** Made for each request: what can be made later is. */
+interface Kept extends Omit<FinishedRequest, "time"> {
+  /** Milliseconds since 1970. */
+  readonly ended: number;
+}
+
+export class RecentRequests {
+  readonly #ring: Kept[] = [];
+  readonly #hearing = new Set<(request: FinishedRequest) => void>();
+  #next = 0;
+
+  constructor({ server }: Module) {
+    server.follow("http-finished", (event) => this.#add(keptOf(event)));
+  }
+
+  /** Hears each request that is over, until what this gives is called. */
+  follow(hear: (request: FinishedRequest) => void): () => void {
+    this.#hearing.add(hear);
+    return () => void this.#hearing.delete(hear);
+  }
+
+  /** The latest that fit, the oldest first. */
+  find(filter: RequestFilter, limit: number): FinishedRequest[] {
+    const { length } = this.#ring;
+    const found: FinishedRequest[] = [];
+    for (let back = 1; back <= length && found.length < limit; back += 1) {
+      const request = this.#ring[(this.#next - back + length) % length] as Kept;
+      if (fits(request, filter)) found.push(shown(request));
+    }
+    return found.reverse();
+  }
+
+  #add(request: Kept): void {
+    this.#ring[this.#next] = request;
+    this.#next = (this.#next + 1) % MAX_REQUESTS;
+    if (this.#hearing.size === 0) return;
+    const told = shown(request);
+    for (const hear of this.#hearing) hear(told);
+  }
+}
+
+function fits(request: Kept, { app, module, status, method, path }: RequestFilter): boolean {
+  if (app !== undefined && request.app !== app) return false;
+  if (module !== undefined && request.module !== module) return false;
+  if (method !== undefined && request.method !== method.toUpperCase()) return false;
+  if (path !== undefined && !request.path.includes(path)) return false;
+  if (status === undefined) return true;
+  return status === String(request.status) || status === `${Math.floor(request.status / 100)}xx`;
+}
+
+/** Query strings carry secrets: they are left out. */
+function keptOf(event: HttpFinishedEvent): Kept {
+  const { id, method, url, ip, host } = event.request;
+  const { app, module, route, status, bytes, duration, complete } = event;
+  const { raw_path: path, query = "" } = url;
+  // A part of a string keeps the whole of it in memory: of a long one there is a copy.
+  const short = path.length + query.length > MAX_PATH ? Buffer.from(path.slice(0, MAX_PATH)).toString() : path;
+  return {
+    id,
+    ended: Date.now(),
+    method,
+    path: short,
+    host,
+    ip,
+    app,
+    module,
+    route,
+    status,
+    bytes,
+    duration,
+    complete,
+  };
+}
+
+function shown({ ended, duration, ...request }: Kept): FinishedRequest {
+  return { ...request, duration: Math.round(duration * 10) / 10, time: new Date(ended).toISOString() };
+}
