@@ -8,12 +8,14 @@ import type { Streams } from "./events.ts";
 import { readInput } from "./input.ts";
 import type { Items, ServedOperation } from "./items.ts";
 import type { OwnCall } from "./operations/operation.ts";
+import type { Watched } from "./watched.ts";
 
 export interface ApiDeps {
   readonly module: Module;
   readonly items: Items;
   readonly authorize: Authorize;
   readonly streams: Streams;
+  readonly watched: Watched;
 }
 
 interface Match {
@@ -49,7 +51,7 @@ async function answer(deps: ApiDeps, event: HttpEvent, path: string): Promise<Re
 }
 
 async function called(deps: ApiDeps, event: HttpEvent, path: string): Promise<ResponseFields | undefined> {
-  const { module, authorize, items, streams } = deps;
+  const { module, authorize, items, streams, watched } = deps;
   const { request } = event;
   const { by, scopes } = await authorize(request);
   const { served, segments } = find(items.operations(), request.method, path);
@@ -60,7 +62,7 @@ async function called(deps: ApiDeps, event: HttpEvent, path: string): Promise<Re
   const value = await work.do(request.signal, (signal) => {
     const call = { input, by, server: module.server, event, signal };
     // Operations of this module know what they are part of.
-    const own: OwnCall = { ...call, module, items, streams };
+    const own: OwnCall = { ...call, ...watched, module, items, streams };
     return operation.run(owner.name === module.name ? own : call);
   });
   if (operation.isRaw === true) return value as ResponseFields | undefined;

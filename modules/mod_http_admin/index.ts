@@ -3,9 +3,11 @@ import type { Module } from "../../core/types.ts";
 import { throughPorts, throughSocket } from "./access.ts";
 import { apiRoutes } from "./api.ts";
 import { Streams } from "./events.ts";
+import { History } from "./history/index.ts";
 import { Items } from "./items.ts";
 import { operations } from "./operations/index.ts";
 import { options } from "./options.ts";
+import { RecentRequests } from "./recent_requests.ts";
 import { shapes } from "./shapes.ts";
 import { openSocket } from "./socket.ts";
 import { ownTopics } from "./topics.ts";
@@ -23,10 +25,11 @@ export default function load(module: Module): void {
     (item) => items.add(item),
     (item) => items.remove(item, grace()),
   );
-  module.provides("admin", { operations, topics: ownTopics(module), shapes });
-  openSocket(module, apiRoutes({ module, items, streams, authorize: throughSocket }));
+  const watched = { history: new History(module), requests: new RecentRequests(module) };
+  module.provides("admin", { operations, topics: ownTopics(module, watched), shapes });
+  openSocket(module, apiRoutes({ module, items, streams, watched, authorize: throughSocket }));
   module.provides("http", {
-    route: apiRoutes({ module, items, streams, authorize: throughPorts(module) }),
+    route: apiRoutes({ module, items, streams, watched, authorize: throughPorts(module) }),
     streaming_uploads: true,
     cors: { enabled: false },
   });

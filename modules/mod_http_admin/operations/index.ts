@@ -2,9 +2,11 @@
 import type { AdminOperation } from "../../../core/types.ts";
 import { openApi } from "../openapi.ts";
 import { eventOperations } from "./events.ts";
+import { historyOperations } from "./history.ts";
 import { httpOperations } from "./http.ts";
 import { moduleOperations } from "./modules.ts";
 import { defineOperation } from "./operation.ts";
+import { recentOperations } from "./recent.ts";
 import { serverOperations } from "./server.ts";
 import { tokenOperations } from "./tokens.ts";
 
@@ -12,6 +14,8 @@ export const operations: readonly AdminOperation[] = [
   ...serverOperations,
   ...moduleOperations,
   ...httpOperations,
+  ...historyOperations,
+  ...recentOperations,
   ...eventOperations,
   ...tokenOperations,
   defineOperation({

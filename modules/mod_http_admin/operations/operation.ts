@@ -3,9 +3,10 @@ import { defineOperation as define } from "../../../core/index.ts";
 import type { AdminCall, AdminFields, AdminOperation, Change, Module } from "../../../core/types.ts";
 import type { Streams } from "../events.ts";
 import type { Items } from "../items.ts";
+import type { Watched } from "../watched.ts";
 
 /** What an operation of this module is called with. */
-export interface OwnCall<F extends AdminFields = AdminFields> extends AdminCall<F> {
+export interface OwnCall<F extends AdminFields = AdminFields> extends AdminCall<F>, Watched {
   /** The module of the Admin API. */
   readonly module: Module;
   /** All that modules have added to it. */

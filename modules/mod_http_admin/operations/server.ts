@@ -35,13 +35,4 @@ export const serverOperations = [
     },
     run: ({ server, by, input }) => server.stop({ by, timeout: input.timeout }),
   }),
-  defineOperation({
-    name: "changes",
-    method: "GET",
-    path: "/changes",
-    scope: "read",
-    help: "The latest changes of the server, the oldest first",
-    answer: { type: "array", items: { $ref: "#/components/schemas/Change" } },
-    run: ({ server }) => server.changes(),
-  }),
 ];

@@ -21,7 +21,10 @@ describe("a page of the audit file", () => {
       found.push(...page.changes.map(({ what }) => what));
       before = page.next;
     } while (before !== undefined);
-    assert.deepEqual(found, Array.from({ length: 1400 }, (_, at) => `reload m${1399 - at}`));
+    assert.deepEqual(
+      found,
+      Array.from({ length: 1400 }, (_, at) => `reload m${1399 - at}`),
+    );
   });
 
   test("has those that fit who, what and the result", async (t) => {

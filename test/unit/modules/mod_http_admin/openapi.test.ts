@@ -26,5 +26,5 @@ test("the OpenAPI document has every operation of the table, and refers to nothi
 test("names and places of operations are unique, and what changes something is no GET", () => {
   assert.equal(new Set(operations.map(({ name }) => name)).size, operations.length);
   assert.equal(new Set(operations.map(({ method, path }) => `${method} ${path}`)).size, operations.length);
-  for (const { scope, method } of operations) assert.equal(scope === "admin", method !== "GET");
+  for (const { name, scope, method } of operations) assert.ok(scope === "admin" || method === "GET", name);
 });

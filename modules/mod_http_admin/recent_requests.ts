@@ -1,6 +1,6 @@
 /** The latest requests that are over, for those who ask, and each as it ends, for those who listen. */
-import type { HttpFinishedEvent, Module } from "../../../core/types.ts";
-import type { FinishedRequest } from "../types.ts";
+import type { HttpFinishedEvent, Module } from "../../core/types.ts";
+import type { FinishedRequest } from "./types.ts";
 
 const MAX_REQUESTS = 1000;
 /** Characters of a path. */
@@ -38,15 +38,13 @@ export class RecentRequests {
     return () => void this.#hearing.delete(hear);
   }
 
-  /** The latest that fit, the oldest first. */
-  find(filter: RequestFilter, limit: number): FinishedRequest[] {
-    const { length } = this.#ring;
-    const found: FinishedRequest[] = [];
-    for (let back = 1; back <= length && found.length < limit; back += 1) {
-      const request = this.#ring[(this.#next - back + length) % length] as Kept;
-      if (fits(request, filter)) found.push(shown(request));
-    }
-    return found.reverse();
+  /** Those that fit, the oldest first. */
+  find(filter: RequestFilter): FinishedRequest[] {
+    const ring =
+      this.#ring.length < MAX_REQUESTS
+        ? this.#ring
+        : [...this.#ring.slice(this.#next), ...this.#ring.slice(0, this.#next)];
+    return ring.filter((request) => fits(request, filter)).map(shown);
   }
 
   #add(request: Kept): void {

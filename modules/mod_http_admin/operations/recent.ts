@@ -1,0 +1,91 @@
+/** What has happened: lines of the log, requests, changes. */
+import type { LogLine } from "../../../core/types.ts";
+import { defineOperation } from "./operation.ts";
+
+/** From the least grave on. */
+const levels = ["debug", "info", "warn", "error"] as const satisfies readonly LogLine["level"][];
+const results = ["done", "refused", "failed"] as const;
+
+const DEFAULT_LIMIT = 200;
+const limit = { type: "number", describe: `How many at most, the latest; default ${DEFAULT_LIMIT}` } as const;
+
+export const recentOperations = [
+  defineOperation({
+    name: "log",
+    method: "GET",
+    path: "/log",
+    scope: "read",
+    help: "The latest lines of the log, the oldest first; those that follow are events of the topic log",
+    input: {
+      level: { type: "string", values: levels, describe: "The least grave that is shown" },
+      module: { type: "string", describe: "The module that wrote them; `core`: the server itself" },
+      text: { type: "string", describe: "A part of the message, in whatever case" },
+      before: { type: "number", describe: "Lines before the one with this number, its field n" },
+      limit,
+    },
+    answer: { type: "array", items: { $ref: "#/components/schemas/LogLine" } },
+    run({ server, input }) {
+      const {
+        level = "debug",
+        module,
+        text = "",
+        before = Number.POSITIVE_INFINITY,
+        limit: most = DEFAULT_LIMIT,
+      } = input;
+      const least = levels.indexOf(level as LogLine["level"]);
+      const sought = text.toLowerCase();
+      const found = server.log().filter((line) => {
+        if (line.n >= before || levels.indexOf(line.level) < least) return false;
+        return (module === undefined || module === (line.module ?? "core")) && line.msg.toLowerCase().includes(sought);
+      });
+      return latest(found, most);
+    },
+  }),
+  defineOperation({
+    name: "requests",
+    method: "GET",
+    path: "/requests",
+    scope: "read",
+    help: "The latest requests that are over, up to 1,000, the oldest first; those that follow are events of the topic requests",
+    input: {
+      app: { type: "string", describe: "The app that answered" },
+      module: { type: "string", describe: "The module that answered" },
+      status: { type: "string", describe: "A status, or a class of them such as 4xx" },
+      method: { type: "string", describe: "Method of the request" },
+      path: { type: "string", describe: "A part of its path" },
+      limit,
+    },
+    answer: { type: "array", items: { $ref: "#/components/schemas/FinishedRequest" } },
+    run: ({ requests, input: { limit: most = DEFAULT_LIMIT, ...filter } }) => latest(requests.find(filter), most),
+  }),
+  defineOperation({
+    name: "changes",
+    method: "GET",
+    path: "/changes",
+    scope: "read",
+    help: "The latest changes of the server, the oldest first",
+    answer: { type: "array", items: { $ref: "#/components/schemas/Change" } },
+    run: ({ server }) => server.changes(),
+  }),
+  defineOperation({
+    name: "audit",
+    method: "GET",
+    path: "/audit",
+    scope: "read",
+    help: "Changes from the audit file, those of former processes too, the newest first, in pages",
+    input: {
+      before: { type: "string", describe: "The field next of the page before" },
+      limit: { type: "number", describe: "Changes on a page, up to 500; default 50" },
+      by: { type: "string", describe: "A part of who asked" },
+      what: { type: "string", describe: "A part of what was asked for" },
+      result: { type: "string", values: results, describe: "What became of it" },
+    },
+    answer: "AuditPage",
+    run: ({ server, input: { result, ...filter } }) =>
+      server.audit({ ...filter, result: results.find((one) => one === result) }),
+  }),
+];
+
+function latest<T>(found: readonly T[], most: number): readonly T[] {
+  return found.slice(Math.max(0, found.length - Math.max(0, Math.floor(most))));
+}
