@@ -98,7 +98,7 @@ export class Exchange implements HttpEvent, LayeredExchange, TokenUse {
   }
 
   untyped(): void {
-    if (this.#route?.kind !== "middleware") this.advise(untypedAdvice);
+    if (this.#route?.kind !== "middleware" && !this.service.environment.typesElsewhere) this.advise(untypedAdvice);
   }
 
   /** The connection speaks another protocol now. */
@@ -133,7 +133,7 @@ export class Exchange implements HttpEvent, LayeredExchange, TokenUse {
       const candidate = candidates[this.#next] as Candidate;
       const { mount } = candidate.route;
       // A module that is being unloaded finishes the requests it has begun and takes no others.
-      if (mount.retired && mount !== this.#mount) {
+      if (mount.retired && mount !== this.#mount && !mount.takesLate) {
         this.#next += 1;
         continue;
       }

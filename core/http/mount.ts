@@ -20,6 +20,7 @@ export class AppMount implements Mount {
   defaults: DefaultHeaders | undefined;
   origins: OriginPolicy | undefined;
   routes: AppRoutes;
+  readonly takesLate: boolean;
   readonly sequence = ++mounted;
   readonly need: TokenNeed | undefined;
   readonly usage: Usage;
@@ -39,6 +40,7 @@ export class AppMount implements Mount {
     this.cors = place.cors;
     this.defaults = place.defaults;
     this.origins = place.origins;
+    this.takesLate = place.takesLate === true;
     this.routes = new AppRoutes(this);
   }
 
@@ -63,6 +65,7 @@ export class AppMount implements Mount {
   enter(request: ActiveRequest): void {
     this.usage.requests += 1;
     this.#inFlight.enter(request);
+    if (this.retired) request.retire();
   }
 
   leave(request: ActiveRequest): void {

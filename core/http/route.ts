@@ -26,6 +26,8 @@ export interface MountPlace {
   readonly defaults?: DefaultHeaders | undefined;
   /** Other sites whose pages may open websockets. */
   readonly origins?: OriginPolicy | undefined;
+  /** Requests that come when it is retired are not passed over: they are answered, and told at once that it leaves. */
+  readonly takesLate?: boolean | undefined;
 }
 
 /** A request as the app that answers it knows it. */

@@ -50,6 +50,8 @@ export interface HttpEnvironment {
   hasHooks(event: string): boolean;
   /** Sees each request before anything is read of it. */
   arrived?(request: IncomingMessage): void;
+  /** Whoever passes the answers on adds the content types that they lack, and warns of them. */
+  readonly typesElsewhere?: boolean;
   /** Of the server, for apps that ask for them. */
   readonly tokens?: Tokens | undefined;
   log: {

@@ -19,7 +19,7 @@ const channel: Channel = new Channel(parentPort as unknown as Port, {
   ping: () => process.memoryUsage().external,
   describe,
   load,
-  serve: (serving: Serving) => http.serve(serving),
+  serve: (serving: Serving) => http.serve(serving, appsOf(instance())),
   commit: () => instance().commit(),
   ready: () => instance().ready(),
   save: () => instance().module.save?.(),
@@ -85,7 +85,7 @@ async function load(task: WorkerTask): Promise<Loaded> {
   });
   await own.run(() => task.hosts);
   const fields = ["save", "restore"] as const;
-  const apps = own.itemsOf("http-provider") as OwnedItem<HttpProvider>[];
+  const apps = appsOf(own);
   for (const app of apps) told.add(app);
   return {
     exports: shapeOf(own.exports),
@@ -95,6 +95,10 @@ async function load(task: WorkerTask): Promise<Loaded> {
     events: [...events],
     has: fields.filter((name) => module[name] !== undefined),
   };
+}
+
+function appsOf(own: Instance): OwnedItem<HttpProvider>[] {
+  return own.itemsOf("http-provider") as OwnedItem<HttpProvider>[];
 }
 
 function appOf({ item, owner }: OwnedItem<HttpProvider>): ProvidedApp {

@@ -65,6 +65,8 @@ export class Forwarder {
     });
     request.signal.addEventListener("abort", () => outgoing.destroy(), { once: true });
     if (exchange.hasBody || request.buffered !== undefined) {
+      // A handler may begin before any of the body is there.
+      setImmediate(() => outgoing.headersSent || outgoing.destroyed || outgoing.flushHeaders());
       // The answer tells what became of a body that could not be sent.
       pipeline(request.body_stream, outgoing, () => undefined);
     } else outgoing.end();

@@ -33,6 +33,7 @@ export class WorkerHttp {
   #service: HttpService | undefined;
   #server: Server | undefined;
   #grace = 10;
+  #isLeaving = false;
   /** The module depends on `http`. */
   isAsked = false;
 
@@ -44,8 +45,10 @@ export class WorkerHttp {
 
   /** The app is there; what is returned takes it away. */
   add(item: Item): () => Promise<void> {
-    this.#mounts.set(item, mountOf(item, item.item));
-    this.#remount();
+    if (!this.#mounts.has(item)) {
+      this.#mounts.set(item, mountOf(item, item.item));
+      this.#remount();
+    }
     this.#added(item);
     return () => this.#remove(item);
   }
@@ -54,9 +57,13 @@ export class WorkerHttp {
     return [...this.#mounts.keys()];
   }
 
-  /** Listens from now on. */
-  async serve({ path, token, settings, grace }: Serving): Promise<void> {
+  /**
+   * Listens from now on. These apps answer at once: the host decides when they go live, and its first request may overtake
+   * the word that they are.
+   */
+  async serve({ path, token, settings, grace }: Serving, apps: readonly Item[]): Promise<void> {
     this.#grace = grace;
+    for (const item of apps) this.#mounts.set(item, mountOf(item, item.item));
     const bounds = {
       headTimeout: UNLIMITED,
       progressTimeout: UNLIMITED,
@@ -72,12 +79,17 @@ export class WorkerHttp {
     await new Promise<void>((resolve, reject) => this.#server?.once("error", reject).listen(path, resolve));
   }
 
-  /** Tells the requests and websockets of all apps that they are to end, and waits for them. */
+  /**
+   * Tells the requests and websockets of all apps that they are to end, and waits for them. What the host handed over
+   * before may still be on its way: the apps answer until the worker ends.
+   */
   async leave(closeCode: number): Promise<void> {
+    this.#isLeaving = true;
     await Promise.all([...this.#mounts.values()].map((mount) => mount.retire(this.#grace, closeCode)));
   }
 
   #remove(item: Item): Promise<void> {
+    if (this.#isLeaving) return Promise.resolve();
     const mount = this.#mounts.get(item);
     this.#mounts.delete(item);
     this.#remount();
@@ -102,6 +114,7 @@ export class WorkerHttp {
         return code < 500 && error === undefined ? " " : this.#log.taken().then(() => " ");
       },
       announce: () => undefined,
+      typesElsewhere: true,
       hasHooks: (event) => event === "http-error",
       log: this.#log.host,
       arrived: (request) => admit(request, token),
@@ -143,6 +156,7 @@ function mountOf({ owner }: Item, provider: object): AppMount {
     host: owner.host,
     base: basePath(name, owner.host, paths[name] ?? default_path),
     cors: undefined,
+    takesLate: true,
     // The host has checked the origin.
     origins: originPolicy(["*"], undefined, undefined),
   });

@@ -3,6 +3,7 @@ import { describe, test } from "node:test";
 import { exampleNames } from "#test/contract/docs/examples/support.ts";
 import { churn } from "./churn.ts";
 import { changeConfig } from "./config_changes.ts";
+import { reloadUnderLoad } from "./reloads.ts";
 
 test("ten changes of the configuration under requests: none fails, and streams and websockets go on", async () => {
   const report = await changeConfig({ changes: 10 });
@@ -10,9 +11,20 @@ test("ten changes of the configuration under requests: none fails, and streams a
   assert.deepEqual([report.applied, report.refused, report.echoed], [9, 1, 18]);
 });
 
-const cycles = 5;
+for (const [form, reloads] of [
+  ["in the host's thread", 4],
+  ["in a worker", 2],
+] as const) {
+  test(`reloads of a module ${form}, with uploads, downloads, streams and websockets open: nothing fails`, async () => {
+    const report = await reloadUnderLoad({ reloads, isolated: form === "in a worker" });
+    assert.deepEqual(report.failures, []);
+    assert.deepEqual([report.reloads, report.held, report.echoed], [reloads, 4 * reloads, 2 * reloads]);
+  });
+}
 
-describe("five loads, reloads and unloads under requests", () => {
+const cycles = 4;
+
+describe("four loads, reloads and unloads under requests", () => {
   for (const example of exampleNames) {
     for (const form of ["file", "value"] as const) {
       test(`of the example ${example} as a ${form}: no request fails and nothing is left`, async () => {

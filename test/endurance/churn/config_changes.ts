@@ -1,5 +1,4 @@
 /** Changes the configuration of a host again and again while clients use it, with a stream and a websocket open. */
-import { once } from "node:events";
 import { mkdtemp, rm, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
@@ -7,6 +6,7 @@ import { createHost, type Host } from "#core/index.ts";
 import type { Module } from "#core/types.ts";
 import { heapUsed } from "#test/support/heap.ts";
 import { fetchClient, http2Client, rawClient, Worker } from "./clients.ts";
+import { openSteady, plain, steady } from "./steady.ts";
 
 export interface ConfigReport {
   readonly applied: number;
@@ -74,7 +74,7 @@ export async function changeConfig({ changes }: { readonly changes: number }): P
   const workers = clients.map((client) => new Worker(client, probes));
   const answered = () => workers.reduce((sum, worker) => sum + worker.answered, 0);
   const all = (answers: number) => Promise.all(workers.map((worker) => worker.more(answers)));
-  const held = await hold(ports.http);
+  const held = await openSteady(ports.http);
   const failures: string[] = [];
   const times: number[] = [];
   let [applied, refused, duringChange, echoed, settled] = [0, 0, 0, 0, 0];
@@ -127,8 +127,6 @@ async function applies(host: Host): Promise<boolean> {
   );
 }
 
-const plain = { content_type: "text/plain; charset=utf-8" };
-
 /** Is exchanged by each change of its option; the number of its instances is its state. */
 const changing = {
   name: "changing",
@@ -143,64 +141,7 @@ const changing = {
   },
 };
 
-/** Nothing of what changes concerns it: its streams and websockets go on. */
-const steady = {
-  name: "steady",
-  load(module: Module) {
-    module.depends("http");
-    let next = Promise.withResolvers<string>();
-    module.provides("http", {
-      default_headers: plain,
-      route: {
-        "GET /": () => "steady",
-        "POST /push": ({ request }) => {
-          next.resolve(request.body);
-          next = Promise.withResolvers();
-          return "pushed";
-        },
-        "GET /stream": async function* () {
-          yield "begun";
-          for (;;) yield await next.promise;
-        },
-        "WS /ws": async (event) => {
-          const socket = event.accept();
-          for await (const message of socket) await socket.send(message);
-        },
-      },
-    });
-  },
-};
-
 function extra(module: Module): void {
   module.depends("http");
   module.provides("http", { route: { "GET /": () => "extra" } });
-}
-
-/** A stream and a websocket that stay open. */
-async function hold(port: number) {
-  const at = `127.0.0.1:${port}/steady`;
-  const socket = new WebSocket(`ws://${at}/ws`);
-  await once(socket, "open");
-  const closed = once(socket, "close").then(() => undefined);
-  const stream = (await fetch(`http://${at}/stream`)).body?.getReader();
-  const piece = async () => new TextDecoder().decode((await stream?.read())?.value);
-  await piece();
-  return {
-    /** Sends something through both; gives what is wrong, if anything is. */
-    async exchange(turn: number): Promise<string | undefined> {
-      const text = `turn ${turn}`;
-      const echo = once(socket, "message") as Promise<[MessageEvent]>;
-      socket.send(text);
-      const message = await Promise.race([echo, closed]);
-      if (message?.[0].data !== text) return "the websocket is closed";
-      const next = piece();
-      await fetch(`http://${at}/push`, { method: "POST", body: text });
-      const got = await next;
-      return got === text ? undefined : `the stream gave ${JSON.stringify(got)}`;
-    },
-    close() {
-      socket.close();
-      void stream?.cancel();
-    },
-  };
 }

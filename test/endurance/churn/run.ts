@@ -1,4 +1,8 @@
 /**
+ * `npm run test:churn-modules -- --reloads 1000 [--form plain|isolated] [--size 10000]`: one module is reloaded so many times
+ * while clients use it, with uploads, downloads, streams and websockets open: in the host's thread, and in a worker. The first
+ * costs memory that V8 never frees; how much that is for files of several sizes is printed beside it.
+ *
  * `npm run test:churn-modules -- --config-changes 200`: the configuration is changed so many times while clients use the
  * server, with a stream and a websocket open; nothing else is run then.
  *
@@ -15,12 +19,16 @@ import { exampleNames } from "#test/contract/docs/examples/support.ts";
 import { heapUsed } from "#test/support/heap.ts";
 import { type ChurnReport, churn, codeFile, type Form } from "./churn.ts";
 import { changeConfig } from "./config_changes.ts";
+import { costOfImport, type ReloadReport, reloadUnderLoad } from "./reloads.ts";
 
 const { values } = parseArgs({
   options: {
     cycles: { type: "string", default: "200" },
     example: { type: "string", multiple: true },
     "config-changes": { type: "string" },
+    reloads: { type: "string" },
+    form: { type: "string" },
+    size: { type: "string", default: "0" },
   },
 });
 const cycles = Number(values.cycles);
@@ -35,6 +43,7 @@ const megabytes = (bytes: number) => `${(bytes / 1024 / 1024).toFixed(1)} MB`;
 const kilobytes = (bytes: number) => `${(bytes / 1024).toFixed(1)} KB`;
 
 if (values["config-changes"] !== undefined) process.exit(await runConfigChanges(Number(values["config-changes"])));
+if (values.reloads !== undefined) process.exit(await runReloads(Number(values.reloads), Number(values.size)));
 
 let failed = 0;
 for (const example of exampleNames.filter((name) => values.example?.includes(name) ?? true)) {
@@ -92,6 +101,36 @@ async function runConfigChanges(changes: number): Promise<number> {
   for (const problem of problems.slice(0, 10)) console.log(`  FAILED ${problem}`);
   console.log(problems.length === 0 ? "no request failed" : `${problems.length} failures`);
   return problems.length === 0 ? 0 : 1;
+}
+
+async function runReloads(reloads: number, size: number): Promise<number> {
+  if (!Number.isInteger(reloads) || reloads < 5) throw new RangeError("--reloads takes a whole number from 5");
+  let failed = 0;
+  for (const form of ["plain", "isolated"].filter((name) => (values.form ?? name) === name)) {
+    const report = await reloadUnderLoad({ reloads, isolated: form === "isolated", size });
+    const problems = [...report.failures];
+    // A worker goes with its heap: what stays is the host's own.
+    if (form === "isolated" && report.heap * reloads > 2 * tolerance) problems.push("the heap of the host grew");
+    failed += problems.length;
+    printReloads(form, report);
+    for (const problem of problems.slice(0, 10)) console.log(`  FAILED ${problem}`);
+  }
+  for (const bytes of [0, 10_000, 100_000]) {
+    const cost = kilobytes(await costOfImport(bytes));
+    console.log(`an import of an ES module of ${kilobytes(Math.max(bytes, 19))}, never used: ${cost} of heap`);
+  }
+  console.log(failed === 0 ? "no request failed" : `${failed} failures`);
+  return failed === 0 ? 0 : 1;
+}
+
+function printReloads(form: string, report: ReloadReport): void {
+  const { reloads, answered, duringReload, held, echoed, times, heap, resident } = report;
+  const at = (share: number) => `${(times[Math.floor((times.length - 1) * share)] ?? 0).toFixed(0)} ms`;
+  console.log(`${form}: ${reloads} reloads, which took ${at(0.5)} (median), ${at(0.99)} (p99)`);
+  console.log(`  ${answered} requests, ${duringReload} of them during a reload; its state was carried each time`);
+  console.log(`  ${held} uploads, downloads, streams and websockets of it were open at a reload, and ended well`);
+  console.log(`  ${echoed} messages and pieces of another module's websocket and stream, open throughout`);
+  console.log(`  a reload cost ${kilobytes(heap)} of heap, ${kilobytes(resident)} of the process`);
 }
 
 /** Bytes of heap that one evaluation of the file costs, without any host. */

@@ -1,0 +1,231 @@
+/** Reloads one module again and again while clients use it, with uploads, downloads, streams and websockets open. */
+import { mkdtemp, rm, writeFile } from "node:fs/promises";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { pathToFileURL } from "node:url";
+import { createHost } from "#core/index.ts";
+import { heapUsed } from "#test/support/heap.ts";
+import {
+  fetchClient,
+  type Held,
+  holdRequest,
+  holdWebsocket,
+  http2Client,
+  type Ports,
+  type Probe,
+  rawClient,
+  Worker,
+} from "./clients.ts";
+import { openSteady, steady } from "./steady.ts";
+
+export interface ReloadReport {
+  readonly reloads: number;
+  /** Requests answered in full, and as they should be. */
+  readonly answered: number;
+  /** Those of them while a reload was under way. */
+  readonly duringReload: number;
+  /** Uploads, downloads, event streams and websockets of the module that began before a reload, and ended well in it. */
+  readonly held: number;
+  /** Messages and pieces through a websocket and a stream of another module, open throughout. */
+  readonly echoed: number;
+  readonly failures: readonly string[];
+  /** Milliseconds of each reload, sorted. */
+  readonly times: readonly number[];
+  /** Bytes by which the heap and the process grew with each reload, from the first fifth on. */
+  readonly heap: number;
+  readonly resident: number;
+}
+
+export interface ReloadOptions {
+  readonly reloads: number;
+  /** The module runs in a worker. */
+  readonly isolated: boolean;
+  /** Bytes of the module's file, at least. */
+  readonly size?: number;
+}
+
+/** Its state is how many instances there were; a download ends once the instance that began it is to leave. */
+const CODE = `import { once } from "node:events";
+import { buffer } from "node:stream/consumers";
+import { event_stream } from "modhost/net/http/server";
+
+export const depends = ["http"];
+
+export default function load(module) {
+  let instance = 1;
+  module.save = () => instance;
+  module.restore = (saved) => { instance = saved + 1; };
+  module.provides("http", {
+    streaming_uploads: true,
+    default_headers: { content_type: "text/plain; charset=utf-8" },
+    route: {
+      "GET /": () => \`instance \${instance}.\`,
+      "POST /upload": async ({ request }) => \`\${(await buffer(request.body_stream)).length} bytes\`,
+      "GET /download": async function* ({ request }) {
+        const { leaving } = request;
+        yield "x".repeat(65536);
+        if (!leaving.aborted) await once(leaving, "abort");
+        yield "y".repeat(65536);
+      },
+      "GET /events": (event) => { void event_stream(event).send({ event: "begun", data: String(instance) }); },
+      "WS /ws": async (event) => {
+        const socket = event.accept();
+        for await (const message of socket) await socket.send(message);
+      },
+    },
+  });
+}
+`;
+
+const uploaded: Probe = {
+  method: "POST",
+  path: "/reloaded/upload",
+  body: "x".repeat(100_000),
+  status: 200,
+  holds: "100000 bytes",
+};
+
+const probes: readonly Probe[] = [
+  { path: "/reloaded/", status: 200, holds: "instance" },
+  { path: "/steady/", status: 200, holds: "steady" },
+  { ...uploaded, body: "short", holds: "5 bytes" },
+];
+
+export async function reloadUnderLoad({ reloads, isolated, size = 0 }: ReloadOptions): Promise<ReloadReport> {
+  const folder = await mkdtemp(join(tmpdir(), "modhost-reloads-"));
+  const file = join(folder, "mod_reloaded.js");
+  await writeFile(file, ofSize(CODE, size));
+  const complaints: string[] = [];
+  const host = createHost({
+    modules: [steady, file],
+    config: {
+      modules_enabled: ["http"],
+      modules_isolated: isolated ? ["reloaded"] : [],
+      http_ports: [0],
+      https_ports: [0],
+      data_path: folder,
+    },
+    log: { level: "warn", destination: { write: (line) => complaints.push(line) } },
+  });
+  await host.start();
+  const open = (scheme: string) => host.listening().find((port) => port.scheme === scheme)?.port ?? 0;
+  const ports = { http: open("http"), https: open("https") };
+  const clients = [fetchClient(ports), await rawClient(ports), http2Client(ports)];
+  const workers = clients.map((client) => new Worker(client, probes));
+  const answered = () => workers.reduce((sum, worker) => sum + worker.answered, 0);
+  const all = (answers: number) => Promise.all(workers.map((worker) => worker.more(answers)));
+  const throughout = await openSteady(ports.http);
+  const failures: string[] = [];
+  const times: number[] = [];
+  let [done, duringReload, held, echoed] = [0, 0, 0, 0];
+  const settledAt = Math.ceil(reloads / 5);
+  let settled = await memory();
+  try {
+    while (done < reloads && failures.length === 0) {
+      const [upload, ...others] = await Promise.all([
+        holdRequest(ports, uploaded),
+        holdDownload(ports),
+        holdEvents(ports, done + 1),
+        holdWebsocket(ports, "/reloaded/ws", [1012]),
+      ]);
+      const before = answered();
+      const began = performance.now();
+      const reload = host.reload("reloaded");
+      const ended = Promise.all(others.map((one) => one.finish()));
+      // The others end when the instances are exchanged, and then the upload is brought to its end by the former one.
+      const wrong = await Promise.race([ended, reload.then(() => ended)]);
+      failures.push(...[...wrong, await upload.finish()].filter((one) => one !== undefined));
+      await reload;
+      times.push(performance.now() - began);
+      duringReload += answered() - before;
+      held += wrong.length + 1;
+      done += 1;
+      const state = await (await fetch(`http://127.0.0.1:${ports.http}/reloaded/`)).text();
+      if (state !== `instance ${done + 1}.`) failures.push(`after ${done} reloads it is ${state}`);
+      const cut = await throughout.exchange(done);
+      if (cut !== undefined) failures.push(`the other module: ${cut}`);
+      echoed += 2;
+      await all(1);
+      if (done === settledAt) settled = await memory();
+    }
+  } catch (error) {
+    failures.push(`reload ${done + 1}: ${error instanceof Error ? error.message : error}`);
+  } finally {
+    await Promise.all(workers.map((worker) => worker.stop()));
+    throughout.close();
+    for (const client of clients) client[Symbol.dispose]();
+  }
+  const last = await memory();
+  failures.push(...workers.flatMap((worker) => worker.failures), ...complaints.map((line) => `logged: ${line.trim()}`));
+  await host.stop();
+  await rm(folder, { recursive: true });
+  const each = (bytes: number) => bytes / Math.max(1, done - settledAt);
+  return {
+    reloads: done,
+    answered: answered(),
+    duringReload,
+    held,
+    echoed,
+    failures,
+    times: times.sort((one, other) => one - other),
+    heap: each(last.heap - settled.heap),
+    resident: each(last.resident - settled.resident),
+  };
+}
+
+/** Bytes of heap that one evaluation of an ES module of so many bytes costs, by `import` alone. */
+export async function costOfImport(size: number): Promise<number> {
+  const folder = await mkdtemp(join(tmpdir(), "modhost-import-"));
+  const file = join(folder, "code.mjs");
+  await writeFile(file, ofSize("export default 1;\n", size));
+  const times = 100;
+  const importAll = async (turn: string) => {
+    for (let count = 0; count < times; count += 1) await import(`${pathToFileURL(file)}?${turn}=${count}`);
+  };
+  await importAll("first");
+  const before = await heapUsed();
+  await importAll("measured");
+  const cost = ((await heapUsed()) - before) / times;
+  await rm(folder, { recursive: true });
+  return cost;
+}
+
+/** Functions as modules have them, one in four of them called while the module loads, until the file is so long. */
+function ofSize(code: string, size: number): string {
+  let text = code;
+  for (let at = 0; text.length < size; at += 1) {
+    text += `function part${at}(list) {
+  const found = list.filter(({ name }) => name === "part ${at}").map(({ name, value }) => [name, value * ${at}]);
+  if (found.length > ${at}) throw new Error("part ${at} found more than it should have: " + found.length);
+  return Object.fromEntries(found);
+}
+${at % 4 === 0 ? `part${at}([{ name: "some part", value: ${at} }]);\n` : ""}`;
+  }
+  return text;
+}
+
+async function memory(): Promise<{ heap: number; resident: number }> {
+  return { heap: await heapUsed(), resident: process.memoryUsage.rss() };
+}
+
+/** A download of which the first half has come. */
+async function holdDownload({ http }: Ports): Promise<Held> {
+  const answer = await fetch(`http://127.0.0.1:${http}/reloaded/download`);
+  return {
+    async finish() {
+      const text = await answer.text();
+      return text === "x".repeat(65_536) + "y".repeat(65_536) ? undefined : `a download has ${text.length} bytes`;
+    },
+  };
+}
+
+/** An event stream that has begun; it ends with the instance. */
+async function holdEvents({ http }: Ports, instance: number): Promise<Held> {
+  const answer = await fetch(`http://127.0.0.1:${http}/reloaded/events`);
+  return {
+    async finish() {
+      const text = await answer.text();
+      return text.includes(`data: ${instance}\n`) ? undefined : `an event stream gave ${JSON.stringify(text)}`;
+    },
+  };
+}
