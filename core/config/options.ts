@@ -175,7 +175,7 @@ export const coreOptions = {
     per_host: false,
     applies: "start",
     describe:
-      "When the event loop stands still for so long, modhost run writes to standard error which module's code holds it. 0: nobody watches.",
+      "When the event loop stands still for so long, modhost run writes to standard error which module's code holds it. 0: nobody watches, as in a program that runs a host of its own.",
   },
   loop_watchdog_exit: {
     type: "boolean",

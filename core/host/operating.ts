@@ -9,6 +9,7 @@ import { Changes, type Made } from "../operations/changes.ts";
 import { applyText, changeText, type ModuleChange, type ServerDeps } from "../operations/server.ts";
 import { threshold } from "../tls/expiry.ts";
 import type { AuditFilter, AuditPage, CertificateState, Change, ConfigPlan, LogLine, ServerStatus } from "../types.ts";
+import { ModhostError } from "../util/errors.ts";
 import type { Log } from "../util/log.ts";
 import { packageVersion } from "../util/package.ts";
 import type { HostParts } from "./parts.ts";
@@ -73,7 +74,11 @@ export class Operating implements ServerDeps {
 
   readonly tokens: ServerDeps["tokens"] = {
     list: () => this.#tokens.list(),
-    create: (wanted, by) => this.#tokens.create(wanted, by),
+    figures: () => this.#tokens.figures(),
+    create: async (wanted, by) => {
+      for (const scope of [wanted.scopes].flat()) await this.#assertScope(scope);
+      return this.#tokens.create(wanted, by);
+    },
     revoke: (nameOrId) => this.#tokens.revoke(nameOrId),
   };
 
@@ -136,6 +141,13 @@ export class Operating implements ServerDeps {
     const parts = this.#deps.parts();
     if (parts === undefined) throw new Error("The host has not been started: call start() first");
     return parts.tokens;
+  }
+
+  /** Modules know what there is to be opened. @throws {ModhostError} TOKEN_INVALID */
+  async #assertScope(scope: string): Promise<void> {
+    const allowed = await this.#deps.bus.fire("token-scope", { scope });
+    if (typeof allowed !== "string") return;
+    throw new ModhostError("TOKEN_INVALID", { field: "scopes", value: JSON.stringify(scope), allowed });
   }
 
   #warnings(): string[] {

@@ -128,6 +128,13 @@ export class Listeners {
     if (!isTaken) serve();
   }
 
+  /** What listeners counted that are gone now goes on here. */
+  inherit({ counts: { plain, secure, malformed } }: Listeners): void {
+    this.counts.plain += plain;
+    this.counts.secure += secure;
+    this.counts.malformed += malformed;
+  }
+
   /** Closes connections without a request; HTTP/2 ones end when their last request is answered. */
   closeIdle(): void {
     for (const session of this.#sessions) session.close();

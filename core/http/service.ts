@@ -229,7 +229,7 @@ export class HttpService implements PipelineService {
       for (const each of listeners) {
         each.whenEmpty(() => {
           left -= 1;
-          if (left === 0) this.#predecessors.delete(service);
+          if (left === 0 && this.#predecessors.delete(service)) this.listeners.inherit(service.listeners);
           void each.close(0);
         });
       }

@@ -28,6 +28,7 @@ const events: readonly string[] = Object.keys({
   "directory-index": true,
   "acme-challenge": true,
   "tls-connection": true,
+  "token-scope": true,
   "http-finished": true,
   "server-started": true,
   "server-leaving": true,

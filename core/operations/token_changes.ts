@@ -1,11 +1,12 @@
 /** Making and revoking tokens, as changes that are recorded. */
-import type { MadeToken, NewToken, ServerTokens, TokenInfo } from "../types.ts";
+import type { MadeToken, NewToken, ServerTokens, TokenFigures, TokenInfo } from "../types.ts";
 import type { Asked } from "./change.ts";
 import type { Changes } from "./changes.ts";
 
 /** What is asked of the tokens themselves. */
 export interface TokensDeps {
   list(): readonly TokenInfo[];
+  figures(): readonly TokenFigures[];
   create(wanted: NewToken, by: string): Promise<MadeToken>;
   revoke(nameOrId: string): Promise<TokenInfo>;
 }
@@ -17,6 +18,7 @@ export function tokenChanges(
 ): ServerTokens {
   return {
     list: () => tokens.list(),
+    figures: () => tokens.figures(),
     create: (wanted, { by } = {}) => {
       const what = `make the token ${shown(wanted.name)} (${[wanted.scopes].flat().map(shown).join(", ")})`;
       const asked = { what, ...asking(by) };

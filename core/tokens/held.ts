@@ -1,5 +1,5 @@
 /** A token of the file, as it is asked for and counted. */
-import type { PresentedToken, TokenInfo, TokenNeed, TokenRefusal } from "../types.ts";
+import type { PresentedToken, TokenFigures, TokenInfo, TokenNeed, TokenRefusal, TokenRefusalReason } from "../types.ts";
 import type { CountingToken, TokenUse } from "../util/token_use.ts";
 import { expired, overQuota, tooFast } from "./refusals.ts";
 import { covers, parseScope } from "./scopes.ts";
@@ -50,6 +50,11 @@ export class HeldToken implements CountingToken {
     return { ...shown, is_expired: this.isExpired, last_used: lastUsed, requests, received, sent };
   }
 
+  get figures(): TokenFigures {
+    const { requests, received, sent, refused } = this.usage;
+    return { name: this.name, requests, received, sent, refused };
+  }
+
   get isExpired(): boolean {
     return this.#deps.now() >= this.#terms.expires;
   }
@@ -60,12 +65,16 @@ export class HeldToken implements CountingToken {
 
   /** Charges a request, whose body has so many bytes if that is known; gives the reason where it may not be answered. */
   charge(length: number): TokenRefusal | undefined {
-    if (this.isExpired) return expired(this.stored);
+    const refuse = (reason: TokenRefusalReason, refusal: TokenRefusal) => {
+      this.usage.refuse(reason);
+      return refusal;
+    };
+    if (this.isExpired) return refuse("expired", expired(this.stored));
     const now = this.#deps.now();
     const over = this.#overQuota(now, length);
-    if (over !== undefined) return over;
+    if (over !== undefined) return refuse("quota", over);
     const seconds = this.#bucket?.take(now) ?? 0;
-    if (seconds > 0) return tooFast(this.stored, seconds);
+    if (seconds > 0) return refuse("rate", tooFast(this.stored, seconds));
     this.usage.used(now);
     this.#deps.used();
     return undefined;

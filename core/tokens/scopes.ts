@@ -15,7 +15,7 @@ export const scopeForms = [
   },
   { form: "mfs:read:/DIR", help: "those of them that only look" },
   { form: "app:NAME", help: "apps that ask for tokens by this name; app:* all of them" },
-  { form: "admin:read", help: "what the Admin API shows" },
+  { form: "admin:read", help: "what the Admin API shows: source lines of failed reloads and the log, too" },
   { form: "admin", help: "the whole Admin API" },
   { form: "pinning:USER", help: "the pins of this user of the pinning service" },
   { form: "metrics", help: "the figures for Prometheus" },

@@ -12,6 +12,7 @@ import type {
   MadeToken,
   NewToken,
   PresentedToken,
+  TokenFigures,
   TokenForms,
   TokenInfo,
   TokenNeed,
@@ -54,6 +55,8 @@ export class TokenStore implements Tokens {
   /** Counters have changed since then. */
   #changed: number | undefined;
   #keeping: Promise<void> | undefined;
+  /** Requests with what is no token. */
+  #unknown = 0;
 
   constructor(deps: TokenStoreDeps) {
     this.#deps = deps;
@@ -67,7 +70,7 @@ export class TokenStore implements Tokens {
     const secret = presented(request.headers.authorization, forms.basic === true);
     if (secret === undefined || !isMeantAsToken(secret)) return undefined;
     const held = this.#find(secret);
-    if (held === undefined) return unknown;
+    if (held === undefined) return this.#isUnknown();
     const refusal = held.charge(Number(request.headers.content_length ?? 0) || 0);
     if (refusal !== undefined) return refusal;
     bearer.bear(held);
@@ -77,12 +80,20 @@ export class TokenStore implements Tokens {
 
   authorize(request: HttpRequest, need: TokenNeed, forms?: TokenForms): PresentedToken | TokenRefusal {
     const found = this.identify(request, forms);
-    if (found === undefined) return request.headers.authorization === undefined ? missing : unknown;
-    return "status" in found || found.allows(need) ? found : lacking(found, need);
+    if (found === undefined) return request.headers.authorization === undefined ? missing : this.#isUnknown();
+    return "status" in found || found.allows(need) ? found : this.lacks(found, need);
   }
 
   lacks(token: PresentedToken, need: TokenNeed): TokenRefusal {
+    this.#held?.get(token.id)?.usage.refuse("scope");
     return lacking(token, need);
+  }
+
+  /** What was done with each token, and how often what was presented is none. */
+  figures(): readonly TokenFigures[] {
+    this.#look(false);
+    const others = { name: undefined, requests: 0, received: 0, sent: 0, refused: { unknown: this.#unknown } };
+    return [...(this.#held?.values() ?? []).map((held) => held.figures), others];
   }
 
   /** @throws {ModhostError} TOKENS_UNREADABLE */
@@ -116,6 +127,11 @@ export class TokenStore implements Tokens {
     this.#timer = undefined;
     await this.#keeping;
     if (this.#changed !== undefined) await this.#keep();
+  }
+
+  #isUnknown(): TokenRefusal {
+    this.#unknown += 1;
+    return unknown;
   }
 
   #find(secret: string): HeldToken | undefined {

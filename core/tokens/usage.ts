@@ -1,5 +1,7 @@
 /** What was done with a token: counters of requests and bytes, kept approximately. */
 
+import type { TokenRefusalReason } from "../types.ts";
+
 /** As the file has it. */
 export interface UsageRecord {
   readonly last_used?: string;
@@ -23,6 +25,8 @@ export function secondsToMidnight(now: number): number {
 }
 
 export class Usage {
+  /** Since the start. */
+  readonly refused: Partial<Record<TokenRefusalReason, number>> = {};
   requests: number;
   received: number;
   sent: number;
@@ -51,6 +55,10 @@ export class Usage {
   used(now: number): void {
     this.requests += 1;
     this.#lastUsed = now - (now % MINUTE);
+  }
+
+  refuse(reason: TokenRefusalReason): void {
+    this.refused[reason] = (this.refused[reason] ?? 0) + 1;
   }
 
   moved(received: number, sent: number, now: number): void {

@@ -18,6 +18,8 @@ export interface FiredEvents {
   "acme-challenge": AcmeChallengeEvent;
   /** A connection is about to begin with TLS; `true` takes it over. */
   "tls-connection": TlsConnectionEvent;
+  /** A token is to be made; the answer says what its scope must be, where it names something that is not there. */
+  "token-scope": TokenScopeEvent;
 }
 
 /** Told to every hook; answers are ignored. */
@@ -72,6 +74,12 @@ export interface ConfigChangedEvent {
 /** `acme-challenge`: a request for `/.well-known/acme-challenge/<token>` (RFC 8555, 8.3). */
 export interface AcmeChallengeEvent {
   readonly token: string;
+}
+
+/** `token-scope`: one of the scopes of the new token. */
+export interface TokenScopeEvent {
+  /** As it is written, such as `rpc:pin:read`; it may be no scope at all. */
+  readonly scope: string;
 }
 
 /** `tls-connection`: a connection of which nothing was read. */

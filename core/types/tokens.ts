@@ -64,6 +64,21 @@ export interface TokenInfo extends NewToken {
   readonly sent: number;
 }
 
+/** Why a request with a token was refused: it is no token of the server, or no longer good, or good for something else. */
+export type TokenRefusalReason = "unknown" | "expired" | "rate" | "quota" | "scope";
+
+/** What was done with a token, as figures count it. */
+export interface TokenFigures {
+  /** The token's name; undefined for what was no token of the server. */
+  readonly name: string | undefined;
+  /** Requests that it let in, and their bytes, as `TokenInfo` has them. */
+  readonly requests: number;
+  readonly received: number;
+  readonly sent: number;
+  /** Requests that were refused since the start of the server, by reason. */
+  readonly refused: Readonly<Partial<Record<TokenRefusalReason, number>>>;
+}
+
 /** A token that was just made. */
 export interface MadeToken {
   readonly token: TokenInfo;
@@ -74,6 +89,8 @@ export interface MadeToken {
 /** `module.server.tokens`: makes and revokes tokens of the running server. */
 export interface ServerTokens {
   list(): readonly TokenInfo[];
+  /** As many entries as there are tokens, and one for what is none. */
+  figures(): readonly TokenFigures[];
   /** Makes a token; rejects with TOKEN_INVALID or TOKEN_EXISTS. `by`: who asks, for the record. */
   create(wanted: NewToken, options?: { readonly by?: string | undefined }): Promise<MadeToken>;
   /** Takes a token back, by name, id or secret: its open requests are cut, and the next one is refused. Rejects with TOKEN_UNKNOWN. */

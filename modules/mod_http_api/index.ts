@@ -11,6 +11,7 @@ import { type ConfiguredHeaders, sendableHeaders } from "./http/cors.ts";
 import { commandFigures } from "./http/figures.ts";
 import { type Listening, openListeners } from "./http/listeners.ts";
 import { mountApi } from "./http/mount.ts";
+import { scopeFault } from "./http/token_scopes.ts";
 import { type Token, tokensFrom } from "./http/tokens.ts";
 import { options } from "./options.ts";
 import { CommandLog } from "./rpc/command_log.ts";
@@ -68,6 +69,7 @@ export default function load(module: ApiModule, { required = false, trusted = fa
     fault: (command, thrown) =>
       module.log.error("command %s failed: %s", command, thrown instanceof Error ? thrown.stack : String(thrown)),
   };
+  module.hook("token-scope", ({ scope }) => scopeFault(scope, api.table));
   let isReady = false;
   /** Where command lines find the API, and the token of the repo's owner where callers need one. */
   const announce = () => {

@@ -9,6 +9,7 @@ import { options } from "./options.ts";
 import { gcFigures, processFigures } from "./process.ts";
 import { Registry } from "./registry.ts";
 import { requestFigures } from "./requests.ts";
+import { tokenFigures } from "./tokens.ts";
 
 export { options };
 export const global = true;
@@ -35,6 +36,7 @@ export default function load(module: Module): OpenMetrics {
   module.provides("metrics", modules.provider);
   module.provides("metrics", certificateFigures(module));
   module.provides("metrics", requestFigures(module));
+  module.provides("metrics", tokenFigures(module));
   module.provides("metrics", processFigures(module, packageVersion()));
   module.provides("metrics", gcFigures(module));
 

@@ -79,7 +79,9 @@ export function visit(
   rest: string | undefined,
   methods: readonly string[],
 ): Visit {
-  const cors = new Cors(request, settings.headers(), { authorized: settings.tokens.length > 0, methods });
+  const { tokens, serverTokens, authorizations } = settings;
+  const authorized = tokens.length > 0 || serverTokens !== undefined || authorizations !== undefined;
+  const cors = new Cors(request, settings.headers(), { authorized, methods });
   const path = decoded(request.url.raw_path);
   const components = rest?.split("/");
   const caller = callerOf(request, settings);

@@ -8,7 +8,7 @@ export type ConfiguredHeaders = Readonly<Record<string, readonly string[]>>;
 const requestHeaders = ["Origin", "Accept", "Content-Type", "X-Requested-With"];
 
 export interface CorsPlace {
-  /** Tokens are configured, so pages must be allowed to send the Authorization header. */
+  /** A token may be what lets a caller in, so pages must be allowed to send the Authorization header. */
   readonly authorized: boolean;
   /** Methods by which something can be called at this endpoint. */
   readonly methods: readonly string[];

@@ -2,6 +2,7 @@
 import type { PresentedToken, TokenNeed } from "../../../core/types.ts";
 import { type Argument, isCommand } from "../rpc/command.ts";
 import type { Found, Parsed } from "../rpc/parse_call.ts";
+import type { Table } from "../rpc/table.ts";
 
 /** Any token for some command opens it: clients ask for it first. */
 const openToAll: ReadonlySet<string> = new Set(["version"]);
@@ -27,6 +28,16 @@ export function closedPath(token: PresentedToken, { entry, arguments: values }: 
       [values[name]].flat().map((path) => ({ kind: "mfs", path: String(path), use }) as const),
     )
     .find((need) => !token.allows(need));
+}
+
+/** What a scope of the RPC must be, where it names no group or command; undefined for one that is right, and for others. */
+export function scopeFault(scope: string, table: Table): string | undefined {
+  const [, path] = /^rpc:([^:]+)/.exec(scope) ?? [];
+  if (path === undefined || path === "*" || table.node(path) !== undefined) return undefined;
+  const [group = ""] = path.split("/");
+  const { children } = table.node(group) ?? table.root;
+  const known = children.size === 0 ? [group] : [...children.values()].map((child) => child.path).sort();
+  return `rpc:* or rpc: with one of ${known.join(", ")}`;
 }
 
 type PathArgument = Argument & { readonly mfs: NonNullable<Argument["mfs"]> };

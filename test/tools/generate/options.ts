@@ -12,7 +12,7 @@ export function optionsPage(all: readonly Section[]): string {
       allowedText(option),
       option.default === undefined ? "" : code(JSON.stringify(option.default)),
       option.per_host === false ? "" : "yes",
-      changes[option.applies ?? "exchange"],
+      owner === "core" && option.applies === undefined ? "applies from then on" : changes[option.applies ?? "exchange"],
     ]);
     return `## ${owner}\n\n${table(["Option", "Meaning", "Takes", "Default", "Per host", "A change"], rows)}`;
   });
@@ -42,7 +42,7 @@ where it wins over the server's. \`modhost check\` tells whether a configuration
 
 The last column tells what a [reload of the configuration](../guides/operate.md#change-the-configuration-while-it-runs)
 makes of another value. Where it exchanges the module, those are all modules that have read the option, as in a reload of
-each, and those that depend on them.
+each, and those that depend on them. What applies from then on concerns what the host itself loads, starts or counts after it.
 
 A required option without a value keeps its module from loading; the others go on. The values of secret options are
 masked in messages, in the log and in what \`modhost check\` prints.

@@ -107,7 +107,13 @@ describe("an option of HTTP that changes", { concurrency: 4 }, () => {
     const after = await figures();
     assert.ok(after.all > before.all, `${before.all} connections before, ${after.all} after`);
     assert.ok(after.open >= 2, `${after.open} are open: the one that was, and the one that asks`);
+    // A reload exchanges the listeners: what the former ones counted goes on, once, also when their last connection is gone.
+    await server.host.reload("http");
     kept.destroy();
+    let [again, asked] = [await figures(), 1];
+    for (; again.open > 1 && asked < 1000; asked += 1) again = await figures();
+    assert.equal(again.open, 1);
+    assert.equal(again.all, after.all + asked);
   });
 
   test("is refused by HTTP itself when it is wrong, and everything stays", async () => {

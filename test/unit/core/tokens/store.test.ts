@@ -206,6 +206,23 @@ describe("tokens", () => {
     assert.deepEqual(await readdir(dirname(path)), ["tokens.json"]);
   });
 
+  test("are counted by name, with what they were refused for, and so is what is none", async (t) => {
+    const { store, make, clock } = await opened(t);
+    const { secret } = await make({ scopes: ["metrics"], rate: "1/h", burst: 2, expires: "1h" });
+    assert.equal(asked(store, secret), 200);
+    assert.equal(asked(store, secret, { kind: "admin", access: "read" }), 403);
+    assert.equal(asked(store, secret), 429);
+    clock.now += 3_600_000;
+    assert.equal(asked(store, secret), 401);
+    assert.equal(asked(store, `${secret}x`), 401);
+    assert.equal(asked(store, "else"), 401);
+    const bytes = { received: 0, sent: 0 };
+    assert.deepEqual(store.figures(), [
+      { name: "ci", requests: 2, ...bytes, refused: { scope: 1, rate: 1, expired: 1 } },
+      { name: undefined, requests: 0, ...bytes, refused: { unknown: 2 } },
+    ]);
+  });
+
   test("a damaged file lets nobody in, is not overwritten, and says what it is", async (t) => {
     const { store, path, make, errors } = await opened(t);
     const { secret } = await make();

@@ -63,6 +63,17 @@ async function statuses(secret: string, paths: readonly string[]): Promise<Recor
 }
 
 describe("a token for commands", () => {
+  test("names groups and commands that there are; else it is not made, and the refusal lists them", async () => {
+    const refused = (scope: string) => assert.rejects(secretOf([scope]), { code: "TOKEN_INVALID" });
+    for (const scope of ["rpc:*", "rpc:pin", "rpc:pin/remote/ls:read", "rpc:version"]) await secretOf([scope]);
+    for (const scope of ["rpc:pni", "rpc:pni:read", "rpc:pin/list", "rpc:id/x", "rpc:__proto__"]) await refused(scope);
+    await assert.rejects(
+      secretOf(["metrics", "rpc:pni:read"]),
+      /"rpc:pni:read": it must be rpc:\* or rpc: with one of add, .*, pin, /,
+    );
+    await assert.rejects(secretOf(["rpc:pin/list"]), /with one of pin\/add, pin\/ls, /);
+  });
+
   test("opens its groups, and what reads or writes alone where it says so", async () => {
     const secret = await secretOf(["rpc:pin:read", "rpc:id", "rpc:key/list"]);
     const answers = await statuses(secret, [

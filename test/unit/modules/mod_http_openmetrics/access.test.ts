@@ -74,6 +74,9 @@ test("a token with the scope metrics may read from everywhere; others are refuse
   const other = await ask(await make("other", ["rpc:*", "app:*", "admin"]));
   assert.equal(other.status, 403);
   assert.match(other.body, /The token other lacks the scope metrics/);
+  const counted = (await ask(secret)).body;
+  assert.match(counted, /^modhost_token_requests_total\{token="prometheus"\} 2$/m);
+  assert.match(counted, /^modhost_token_refusals_total\{token="other",reason="scope"\} 1$/m);
   await tokens?.revoke("prometheus");
   const gone = await ask(secret);
   assert.equal(gone.status, 401);

@@ -1,5 +1,6 @@
 import assert from "node:assert/strict";
 import { after, before, describe, test } from "node:test";
+import type { Tokens } from "#core/types.ts";
 import type { ConfiguredHeaders } from "#modules/mod_http_api/http/cors.ts";
 import { tokensFrom } from "#modules/mod_http_api/http/tokens.ts";
 import { type Commands, readCommand, value } from "#modules/mod_http_api/rpc/command.ts";
@@ -236,16 +237,21 @@ describe("who may read an answer", () => {
     await expect(open, "x", asking("DELETE", ""), [200, "", grant(undefined)]);
     await expect(open, "x", asking("POST", "x-other"), [200, "", grant(undefined)]);
     await expect(open, "x", asking("POST", "authorization"), [200, "", grant(undefined)]);
-    const own = {
-      Origin: `http://127.0.0.1:${guarded.http}`,
-      "Access-Control-Request-Method": "POST",
-      "Access-Control-Request-Headers": "authorization",
-    };
-    await expect(guarded, "x", { method: "OPTIONS", headers: own }, [
-      200,
-      "",
-      { "access-control-allow-headers": "Authorization" },
-    ]);
+    // Wherever a token may let a caller in, of the option or of the server.
+    const serverTokens = { identify: () => undefined } as unknown as Tokens;
+    await using tokened = await startApi([commands], { serverTokens });
+    for (const host of [guarded, tokened]) {
+      const own = {
+        Origin: `http://127.0.0.1:${host.http}`,
+        "Access-Control-Request-Method": "POST",
+        "Access-Control-Request-Headers": "authorization",
+      };
+      await expect(host, "x", { method: "OPTIONS", headers: own }, [
+        200,
+        "",
+        { "access-control-allow-headers": "Authorization" },
+      ]);
+    }
   });
 
   test("a host that allows every origin does not open the API", async () => {

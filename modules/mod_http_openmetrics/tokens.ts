@@ -1,0 +1,49 @@
+/** The tokens of the server: what was done with each, and what was refused. There are as many series as there are tokens. */
+import type { MetricDeclarations, MetricSample, MetricsProvider, Module } from "../../core/types.ts";
+
+export const tokenMetrics = {
+  modhost_token_requests_total: {
+    kind: "counter",
+    help: "Requests that a token let in.",
+    labels: ["token"],
+  },
+  modhost_token_refusals_total: {
+    kind: "counter",
+    help: "Requests with a token that were refused: unknown (then without the token's name), expired, rate, quota, scope.",
+    labels: ["token", "reason"],
+  },
+  modhost_token_received_bytes_total: {
+    kind: "counter",
+    unit: "bytes",
+    help: "Bytes of request bodies that came with a token.",
+    labels: ["token"],
+  },
+  modhost_token_sent_bytes_total: {
+    kind: "counter",
+    unit: "bytes",
+    help: "Bytes of answers to requests with a token.",
+    labels: ["token"],
+  },
+} as const satisfies MetricDeclarations;
+
+type Sample = MetricSample & { readonly name: keyof typeof tokenMetrics };
+
+export function tokenFigures({ server }: Module): MetricsProvider {
+  return {
+    metrics: tokenMetrics,
+    collect: () =>
+      server.tokens.figures().flatMap(({ name: token, requests, received, sent, refused }) => {
+        const samples = Object.entries(refused).map(([reason, value]): Sample => {
+          return { name: "modhost_token_refusals_total", labels: { token: token ?? "", reason }, value };
+        });
+        if (token === undefined) return samples;
+        const labels = { token };
+        samples.push(
+          { name: "modhost_token_requests_total", labels, value: requests },
+          { name: "modhost_token_received_bytes_total", labels, value: received },
+          { name: "modhost_token_sent_bytes_total", labels, value: sent },
+        );
+        return samples;
+      }),
+  };
+}
