@@ -89,8 +89,9 @@ export class Listeners {
         minVersion: "TLSv1.2",
         handshakeTimeout: milliseconds(settings.headTimeout),
         settings: { maxConcurrentStreams: settings.maxStreams, maxHeaderListSize: settings.maxHeaderSize },
-        // A client that opens and resets more streams than this loses its session (rapid reset).
-        streamResetBurst: 1000,
+        // A client that opens and resets more streams than this loses its session (rapid reset). They may come in one
+        // piece, in which each takes a twentieth of a millisecond.
+        streamResetBurst: 300,
         streamResetRate: 100,
         maxSessionInvalidFrames: 100,
         maxSessionRejectedStreams: 100,

@@ -5,6 +5,7 @@ import { ModhostError } from "../util/errors.ts";
 import { bytesTaken } from "./patches/node/bytes_taken.ts";
 import type { Flow, ProgressWatch } from "./progress.ts";
 import type { WebsocketLimits } from "./settings.ts";
+import { WebsocketTurns } from "./websocket_turns.ts";
 
 /** Reading from the client pauses when so many messages, or bytes, wait for the handler. */
 const MAX_WAITING_MESSAGES = 64;
@@ -24,6 +25,13 @@ const MAX_LATE_PINGS = 8;
 
 /** One compressed chunk may expand to so many bytes beside one message, more than may otherwise wait. */
 const MAX_UNPACKED_BYTES = 16 * 1024 * 1024;
+
+/** Bytes that may wait for the handlers of all connections together; who adds to more than that, and holds a part, is cut. */
+const MAX_ALL_WAITING_BYTES = 256 * 1024 * 1024;
+
+/** Of all connections of this thread, which share its event loop and its memory. */
+const turns = new WebsocketTurns();
+let allWaiting = 0;
 
 /** Close codes by error of `ws` (Z_ is decompression); any other protocol error is 1002. */
 const faultCodes: readonly [name: RegExp, code: number][] = [
@@ -81,6 +89,7 @@ export class Connection implements WebSocketConnection {
       if (code !== undefined) this.#fault ??= { code, reason: error.message };
     });
     ws.on("close", (code, reason) => resolve(this.#over(code, reason.toString())));
+    turns.share(socket);
     socket.on("data", () => {
       this.#silent = false;
     });
@@ -133,9 +142,9 @@ export class Connection implements WebSocketConnection {
       if (this.#end !== undefined) return Promise.resolve(undefined);
       return new Promise((resolve) => void this.#readers.push(resolve));
     }
-    this.#bytes -= message.length;
+    this.#count(-message.length);
     this.#hold();
-    return Promise.resolve(message);
+    return turns.isSpent() ? turns.next().then(() => message) : Promise.resolve(message);
   }
 
   [Symbol.asyncIterator](): AsyncIterator<WebSocketMessage> {
@@ -178,8 +187,9 @@ export class Connection implements WebSocketConnection {
       return;
     }
     this.#messages.push(message);
-    this.#bytes += message.length;
-    if (this.#bytes > MAX_UNPACKED_BYTES + this.#limits.maxMessage) {
+    this.#count(message.length);
+    const isTooMuch = allWaiting > MAX_ALL_WAITING_BYTES && this.#bytes > MAX_WAITING_BYTES;
+    if (isTooMuch || this.#bytes > MAX_UNPACKED_BYTES + this.#limits.maxMessage) {
       this.cut("what it sent unpacks to too much");
       this.#refuse();
     } else this.#hold();
@@ -196,8 +206,14 @@ export class Connection implements WebSocketConnection {
   #refuse(): void {
     this.#reading = "refused";
     this.#messages = [];
-    this.#bytes = 0;
+    this.#count(-this.#bytes);
     this.#hold();
+  }
+
+  /** What a connection that is over has left counts no more: nobody may ask for it. */
+  #count(bytes: number): void {
+    this.#bytes += bytes;
+    if (this.#end === undefined) allWaiting += bytes;
   }
 
   #ping(): void {
@@ -237,6 +253,7 @@ export class Connection implements WebSocketConnection {
     clearInterval(this.#pinging);
     this.#unwatch();
     const fault = this.#cut === undefined ? this.#fault : undefined;
+    allWaiting -= this.#bytes;
     this.#end = fault ?? { code, reason: this.#cut ?? reason };
     for (const reader of this.#readers.splice(0)) reader(undefined);
     return this.#end;

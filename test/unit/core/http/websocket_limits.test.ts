@@ -2,7 +2,9 @@ import assert from "node:assert/strict";
 import { describe, test } from "node:test";
 import { setTimeout as delay } from "node:timers/promises";
 import { constants, deflateRawSync } from "node:zlib";
+import type { WebSocketConnection, WebSocketEvent } from "#core/types.ts";
 import { RawConnection } from "#test/support/raw.ts";
+import { TestService } from "#test/support/service.ts";
 import { clientFrame, handshake, SocketClient } from "#test/support/websocket.ts";
 import { serving } from "#test/support/websocket_service.ts";
 
@@ -107,5 +109,38 @@ describe("memory", () => {
     await socket.receive();
     assert.deepEqual(await socket.closed, { code: 1006, reason: "what it sent unpacks to too much" });
     assert.equal(await socket.receive(), undefined);
+  });
+
+  test("what waits on all compressed connections together is bounded: who adds to it is cut, the others are not", async () => {
+    const [message, most] = [8 * mebibyte, 256 * mebibyte];
+    const packed = deflateRawSync(Buffer.alloc(message), { finishFlush: constants.Z_SYNC_FLUSH }).subarray(0, -4);
+    // Two of them, and a beginning that makes the client be read from until messages wait.
+    const pieces = Buffer.concat([clientFrame("text", "first"), clientFrame(0x42, packed), clientFrame(0x42, packed)]);
+    const sockets: WebSocketConnection[] = [];
+    const { promise: over, resolve: end } = Promise.withResolvers<void>();
+    const route = {
+      "WS /": async (event: WebSocketEvent) => {
+        const socket = event.accept();
+        sockets.push(socket);
+        await socket.receive();
+        await over;
+      },
+    };
+    const provider = { route, websocket: { compression: true } };
+    await using service = await TestService.start(provider, { websocket: { ...limits, maxMessage: message } });
+    const count = most / (2 * message) + 1;
+    const connections: RawConnection[] = [];
+    for (let at = 0; at < count; at += 1) {
+      const connection = await RawConnection.open(service.port);
+      connections.push(connection);
+      connection.write(handshake("/app/", { "Sec-WebSocket-Extensions": "permessage-deflate" }));
+      await connection.until(/permessage-deflate.*\r\n\r\n/s);
+      connection.write(pieces);
+    }
+    const cut = await Promise.race(sockets.map(({ closed }) => closed));
+    assert.equal(cut.reason, "what it sent unpacks to too much");
+    assert.equal(sockets.filter(({ open }) => open).length, count - 1);
+    end();
+    for (const connection of connections) connection[Symbol.dispose]();
   });
 });
