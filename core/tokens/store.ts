@@ -67,7 +67,7 @@ export class TokenStore implements Tokens {
     const bearer = request as unknown as TokenBearer;
     // Asked for twice, it is charged once.
     if (bearer.token !== undefined) return bearer.token;
-    const secret = presented(request.headers.authorization, forms.basic === true);
+    const secret = forms.secret ?? presented(request.headers.authorization, forms.basic === true);
     if (secret === undefined || !isMeantAsToken(secret)) return undefined;
     const held = this.#find(secret);
     if (held === undefined) return this.#isUnknown();

@@ -31,6 +31,8 @@ export interface AdminCall<F extends AdminFields = AdminFields> {
   readonly input: AdminInput<F>;
   /** Who asks, for the record of changes: `admin socket`, `token NAME`, `loopback uid N`. */
   readonly by: string;
+  /** What the caller may. */
+  readonly scopes: ReadonlySet<AdminScope>;
   readonly server: Server;
   readonly event: HttpEvent;
   /** Aborted when the caller has gone, or when the module leaves and the time for that is up. */
@@ -72,13 +74,16 @@ export interface AdminOperation<F extends AdminFields = AdminFields> {
  */
 export type AdminTopic = (tell: (value: unknown) => void) => () => void;
 
-/** A page of the dashboard. */
+/**
+ * Pages of the dashboard: files in a folder of the module, served to browsers as they are. The script is loaded with the
+ * dashboard; it imports `addSection` and all else that pages are made of from `modhost/admin`.
+ */
 export interface AdminPages {
-  /** Shown in the navigation. */
-  readonly title: string;
-  /** URL of an ES module of this server. */
+  /** `new URL("pages/", import.meta.url)`. */
+  readonly folder: URL;
+  /** Name of an ES module in the folder. */
   readonly script: string;
-  /** URLs of style sheets of this server. */
+  /** Names of style sheets in the folder. */
   readonly styles?: readonly string[];
 }
 

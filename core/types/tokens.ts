@@ -15,6 +15,8 @@ export interface TokenRefusal {
 export interface TokenForms {
   /** Also as the password of basic credentials. A browser sends those by itself: only where pages of other origins are refused. */
   readonly basic?: boolean;
+  /** The token itself, where it came by another way than the header. A cookie goes with what any page asks: ask for more than that. */
+  readonly secret?: string;
 }
 
 /** `module.tokens`: the tokens of the server, for modules that ask for them. */

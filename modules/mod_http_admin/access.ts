@@ -9,6 +9,7 @@ import {
   strangerReason,
 } from "../../core/http/index.ts";
 import type { AdminScope, HttpRequest, Module, TokenRefusal } from "../../core/types.ts";
+import { type Identity, isOfBrowser, isTyped, type PageKeys } from "./dashboard/keys.ts";
 import { AdminError, type AdminErrorCode } from "./errors.ts";
 import { userBehind } from "./peer.ts";
 
@@ -36,16 +37,58 @@ interface AdminToken extends KnownToken {
   readonly scopes: ReadonlySet<AdminScope>;
 }
 
-/** Callers of the ports of the server. @throws {ModhostError} OPTION_INVALID */
-export function throughPorts(module: Module): Authorize {
+/** Callers of the ports of the server. */
+export interface PortCallers {
+  readonly authorize: Authorize;
+  /** Whom a browser speaks for without a token in its request: the dashboard's document is given a key for that. */
+  identify(request: HttpRequest): Promise<Identity | undefined>;
+}
+
+/** @throws {ModhostError} OPTION_INVALID */
+export function throughPorts(module: Module, keys: () => Promise<PageKeys>): PortCallers {
   const tokens = tokensOf(module.get_option<unknown>("admin_tokens"));
   const hosts = new Set((module.get_option_array("admin_hosts") ?? []).map((name) => name.toLowerCase()));
   const local = module.get_option_string("admin_local") ?? "same_user";
-  return (request) => {
+  const presented = (request: HttpRequest, secret: string | undefined) =>
+    ofServer(module, request, secret) ?? withToken(secret, tokens);
+
+  async function authorize(request: HttpRequest): Promise<Visitor> {
     assertOwnPage(request);
-    if (request.headers.authorization !== undefined) return ofServer(module, request) ?? withToken(request, tokens);
-    return fromHere(request, hosts, local);
-  };
+    if (request.headers.authorization !== undefined) return presented(request, bearerOf(request));
+    const pages = await keys();
+    const session = pages.session(request);
+    const signedIn = session === undefined ? undefined : attempt(() => presented(request, session));
+    const visitor = signedIn ?? (await fromHere(request, hosts, local));
+    if (isOfBrowser(request) && !isTyped(request)) {
+      pages.assert(request, signedIn === undefined ? "local" : `session ${session}`);
+    }
+    return visitor;
+  }
+
+  async function identify(request: HttpRequest): Promise<Identity | undefined> {
+    const session = (await keys()).session(request);
+    if (session !== undefined && attempt(() => presented(request, session)) !== undefined) {
+      return `session ${session}`;
+    }
+    try {
+      await fromHere(request, hosts, local);
+      return "local";
+    } catch (error) {
+      if (error instanceof AdminError) return undefined;
+      throw error;
+    }
+  }
+  return { authorize, identify };
+}
+
+/** Undefined where the token is known no longer: who was signed in with it is as if he had never been. */
+function attempt(ask: () => Visitor): Visitor | undefined {
+  try {
+    return ask();
+  } catch (error) {
+    if (error instanceof AdminError && error.code === "unauthorized") return undefined;
+    throw error;
+  }
 }
 
 /** Pages of other origins get no answer, whatever they have: neither what they would read nor what they would do. */
@@ -65,8 +108,8 @@ function assertOwnPage(request: HttpRequest): void {
 }
 
 /** A token of the server; undefined where the request has none. @throws {AdminError} */
-function ofServer({ tokens }: Module, request: HttpRequest): Visitor | undefined {
-  const found = tokens.identify(request);
+function ofServer({ tokens }: Module, request: HttpRequest, secret: string | undefined): Visitor | undefined {
+  const found = tokens.identify(request, secret === undefined ? {} : { secret });
   if (found === undefined) return undefined;
   if ("status" in found) throw refusalOf(found);
   const scopes = [...everything].filter((access) => found.allows({ kind: "admin", access }));
@@ -83,10 +126,13 @@ function refusalOf({ status, message, headers }: TokenRefusal): AdminError {
   return new AdminError(codes[status], message, headers);
 }
 
-function withToken({ headers }: HttpRequest, tokens: readonly AdminToken[]): Visitor {
+function bearerOf({ headers }: HttpRequest): string | undefined {
   const { scheme, credentials } = readAuthorization(headers.authorization) ?? {};
-  const texts = scheme === "bearer" && credentials !== undefined ? [credentials] : [];
-  const token = findToken(texts, tokens);
+  return scheme === "bearer" ? credentials : undefined;
+}
+
+function withToken(secret: string | undefined, tokens: readonly AdminToken[]): Visitor {
+  const token = findToken(secret === undefined ? [] : [secret], tokens);
   if (token !== undefined) return { by: `token ${token.name ?? "without a name"}`, scopes: token.scopes };
   const remedy = "send Authorization: Bearer TOKEN, with one that modhost token new has made";
   throw new AdminError("unauthorized", `That is no token of the Admin API: ${remedy}`, { www_authenticate: "Bearer" });

@@ -34,18 +34,27 @@ export function apiRoutes(deps: ApiDeps): RouteTable {
   return Object.fromEntries(httpMethods.map((method) => [`${method} /api/*`, handler]));
 }
 
-async function answer(deps: ApiDeps, event: HttpEvent, path: string): Promise<ResponseFields | undefined> {
+function answer(deps: ApiDeps, event: HttpEvent, path: string): Promise<ResponseFields | undefined> {
+  return answered(deps.module, event, () => called(deps, event, path));
+}
+
+/** What `work` gives, or the error of the table that it throws; of any other error the log has more than the client. */
+export async function answered<T>(
+  { log }: Module,
+  { request, response }: HttpEvent,
+  work: () => Promise<T>,
+): Promise<T | ResponseFields> {
   // Headers of the host that let pages of other origins read answers are not for this API.
-  event.response.headers = {};
+  response.headers = {};
   try {
-    return await called(deps, event, path);
+    return await work();
   } catch (error) {
     if (error instanceof AdminError) return refusal(error, errors[error.code].status);
     if (error instanceof HttpError && error.expose)
       return refusal(new AdminError(codeOf(error.code), error.message), error.code);
     if (ModhostError.is(error) && error.expose)
       return refusal(new AdminError(codeOf(error.status), error.message), error.status);
-    deps.module.log.error("%s %s failed: %s", event.request.method, path, reasonOf(error));
+    log.error("%s %s failed: %s", request.method, request.path, reasonOf(error));
     return refusal(new AdminError("failed", "The server failed; its log has more"), errors.failed.status);
   }
 }
@@ -60,7 +69,7 @@ async function called(deps: ApiDeps, event: HttpEvent, path: string): Promise<Re
     throw new AdminError("forbidden", `${operation.name} needs the scope ${operation.scope}`);
   const input = await readInput(operation, segments, request);
   const value = await work.do(request.signal, (signal) => {
-    const call = { input, by, server: module.server, event, signal };
+    const call = { input, by, scopes, server: module.server, event, signal };
     // Operations of this module know what they are part of.
     const own: OwnCall = { ...call, ...watched, module, items, streams };
     return operation.run(owner.name === module.name ? own : call);

@@ -5,6 +5,7 @@ export const errors = {
   invalid: { status: 400, help: "A field is missing, unknown or has a wrong value" },
   unauthorized: { status: 401, help: "The token is not known, was revoked or has expired" },
   forbidden: { status: 403, help: "This caller may not, or the page that calls" },
+  page_key: { status: 403, help: "A page asks that is not the dashboard, or was loaded before somebody signed in" },
   not_found: { status: 404, help: "There is no such operation, or nothing of that name" },
   method_not_allowed: { status: 405, help: "The operation has another method" },
   unknown_token: { status: 404, help: "There is no such token" },

@@ -1,7 +1,11 @@
-/** The Admin API: what operates the running server, at a Unix socket in the data folder and at `/admin/api`. */
+/** The Admin API and the dashboard: what operates the running server, at a Unix socket in the data folder and at `/admin`. */
+import { join } from "node:path";
 import type { Module } from "../../core/types.ts";
 import { throughPorts, throughSocket } from "./access.ts";
 import { apiRoutes } from "./api.ts";
+import { dashboardRoutes } from "./dashboard/index.ts";
+import { PageKeys } from "./dashboard/keys.ts";
+import { sessionRoutes } from "./dashboard/session.ts";
 import { Streams } from "./events.ts";
 import { History } from "./history/index.ts";
 import { Items } from "./items.ts";
@@ -28,8 +32,15 @@ export default function load(module: Module): void {
   const watched = { history: new History(module), requests: new RecentRequests(module) };
   module.provides("admin", { operations, topics: ownTopics(module, watched), shapes });
   openSocket(module, apiRoutes({ module, items, streams, watched, authorize: throughSocket }));
+  let read: Promise<PageKeys> | undefined;
+  const keys = () => (read ??= PageKeys.in(join(module.data_path(), "admin.key")));
+  const { authorize, identify } = throughPorts(module, keys);
   module.provides("http", {
-    route: apiRoutes({ module, items, streams, watched, authorize: throughPorts(module) }),
+    route: {
+      ...apiRoutes({ module, items, streams, watched, authorize }),
+      ...sessionRoutes({ module, keys, authorize }),
+      ...dashboardRoutes({ module, items, keys, identify }),
+    },
     streaming_uploads: true,
     cors: { enabled: false },
   });

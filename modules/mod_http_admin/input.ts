@@ -2,6 +2,7 @@
 
 import { ModhostError } from "../../core/index.ts";
 import type { AdminField, AdminFields, AdminInput, AdminOperation, HttpRequest } from "../../core/types.ts";
+import { KEY_FIELD } from "./dashboard/keys.ts";
 import { AdminError } from "./errors.ts";
 
 const MAX_BODY_BYTES = 64 * 1024;
@@ -45,6 +46,7 @@ async function bodyOf(request: HttpRequest): Promise<Record<string, unknown>> {
 function queryOf({ url }: HttpRequest): Record<string, unknown> {
   const given: Record<string, string> = {};
   for (const [name, value] of new URLSearchParams(url.query ?? "")) {
+    if (name === KEY_FIELD) continue;
     if (Object.hasOwn(given, name)) throw new AdminError("invalid", `The field ${name} is given twice`);
     given[name] = value;
   }

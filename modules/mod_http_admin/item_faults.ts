@@ -17,8 +17,8 @@ export function itemFaults({ operations = [], topics = {}, pages }: AdminItem): 
     if (!namePattern.test(name)) faults.push(`the name of the topic ${name} is not in snake case`);
     if (typeof topic !== "function") faults.push(`the topic ${name} is a function`);
   }
-  if (pages !== undefined && !(isText(pages.title) && isText(pages.script)))
-    faults.push("pages has a title and the URL of a script");
+  if (pages !== undefined && !(pages.folder instanceof URL && isText(pages.script)))
+    faults.push('pages has a folder, such as new URL("pages/", import.meta.url), and the name of a script in it');
   return faults;
 }
 

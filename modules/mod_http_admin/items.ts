@@ -1,6 +1,6 @@
 /** What modules add to the Admin API, this one too: operations, topics, shapes and pages. */
 import { ModhostError } from "../../core/index.ts";
-import type { AdminItem, AdminOperation, AdminTopic, Module, OwnedItem } from "../../core/types.ts";
+import type { AdminItem, AdminOperation, AdminPages, AdminTopic, Module, OwnedItem } from "../../core/types.ts";
 import { itemFaults } from "./item_faults.ts";
 
 type Owned = OwnedItem<AdminItem>;
@@ -66,8 +66,13 @@ export class Items {
     return Object.assign({}, ...this.#current().map(([{ item }]) => item.shapes ?? {}));
   }
 
-  pages(): readonly NonNullable<AdminItem["pages"]>[] {
-    return this.#current().flatMap(([{ item }]) => (item.pages === undefined ? [] : [item.pages]));
+  /** By the names of their modules. */
+  pages(): ReadonlyMap<string, AdminPages> {
+    return new Map(
+      this.#current().flatMap(([{ item, owner }]) =>
+        item.pages === undefined ? [] : [[owner.name, item.pages] as const],
+      ),
+    );
   }
 
   /** Hears that items came or went. */

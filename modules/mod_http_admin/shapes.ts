@@ -46,6 +46,7 @@ export const shapes: Readonly<Record<string, Schema>> = {
     },
     ["file", "note", "note_level"],
   ),
+  Caller: object({ by: text, scopes: list({ enum: ["read", "admin"] }) }),
   CertificateState: object(
     {
       name: text,

@@ -12,6 +12,15 @@ export const serverOperations = [
     run: ({ server }) => server.status(),
   }),
   defineOperation({
+    name: "whoami",
+    method: "GET",
+    path: "/whoami",
+    scope: "read",
+    help: "Who asks, as records name it, and what the caller may",
+    answer: "Caller",
+    run: ({ by, scopes }) => ({ by, scopes: [...scopes] }),
+  }),
+  defineOperation({
     name: "plan",
     method: "GET",
     path: "/plan",

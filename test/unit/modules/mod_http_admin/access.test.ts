@@ -125,7 +125,10 @@ describe("at /admin/api", () => {
     }
     assert.equal(running.host.state, "running");
     const { origin } = new URL(running.url("/"));
-    assert.equal((await through(running, "GET", "/status", { Origin: origin })).status, 200);
+    const own = await through(running, "GET", "/status", { Origin: origin, Authorization: `Bearer ${token}` });
+    assert.equal(own.status, 200);
+    const ambient = await through(running, "GET", "/status", { Origin: origin });
+    assert.match(JSON.stringify(ambient.value), /Only the pages of the dashboard may ask this/);
   });
 
   test("what a form can send changes nothing", async (t) => {

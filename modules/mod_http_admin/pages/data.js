@@ -1,0 +1,75 @@
+/** Data of the server in components: loaded, loaded again when something has changed, with what went wrong. */
+import { useCallback, useEffect, useRef, useState } from "preact/hooks";
+import { get } from "./api.js";
+import { follow, useConnection } from "./live.js";
+
+/**
+ * @template T
+ * @typedef {{ data: T | undefined, error: Error | undefined, isLoading: boolean, reload: () => Promise<void> }} Loaded
+ */
+
+/**
+ * The answer of an operation. It is asked for anew when `path` or `query` differ, after every change of the server, after
+ * the connection has come back, and every `every` milliseconds while the page is looked at. What was there before is
+ * shown until then.
+ * @template [T=any]
+ * @param {string | undefined} path undefined: nothing is asked
+ * @param {{ query?: Record<string, unknown>, every?: number, topic?: string | undefined }} [options] `topic`: whose events make it stale, "" for none; default `changes`
+ * @returns {Loaded<T>}
+ */
+export function useApi(path, { query = {}, every, topic = "changes" } = {}) {
+  const [loaded, set] = useState(/** @type {{ key: string, data?: T, error?: Error }} */ ({ key: "" }));
+  const connection = useConnection();
+  const key = `${path} ${JSON.stringify(query)}`;
+  const asking = useRef(/** @type {AbortController | undefined} */ (undefined));
+  const reload = useCallback(async () => {
+    if (path === undefined) return;
+    asking.current?.abort();
+    const own = (asking.current = new AbortController());
+    try {
+      const data = await get(path, query, own.signal);
+      if (!own.signal.aborted) set({ key, data });
+    } catch (error) {
+      if (!own.signal.aborted)
+        set((former) => ({ ...(former.key === key ? former : { key }), error: /** @type {Error} */ (error) }));
+    }
+  }, [key]);
+  useEffect(() => {
+    if (connection !== "lost") void reload();
+    return () => asking.current?.abort();
+  }, [reload, connection === "lost"]);
+  useEffect(() => (topic === "" ? undefined : follow(topic, () => void reload())), [reload, topic]);
+  useEffect(() => {
+    if (every === undefined) return undefined;
+    const timer = setInterval(() => document.visibilityState === "visible" && void reload(), every);
+    return () => clearInterval(timer);
+  }, [reload, every]);
+  const isCurrent = loaded.key === key;
+  return {
+    data: isCurrent ? loaded.data : undefined,
+    error: isCurrent ? loaded.error : undefined,
+    isLoading: path !== undefined && (!isCurrent || (loaded.data === undefined && loaded.error === undefined)),
+    reload,
+  };
+}
+
+/**
+ * Runs something that a person asked for: whether it is under way, and what went wrong.
+ * @template {unknown[]} A
+ * @param {(...args: A) => Promise<unknown>} run
+ */
+export function useAction(run) {
+  const [state, set] = useState(/** @type {{ isBusy: boolean, error?: Error }} */ ({ isBusy: false }));
+  const start = async (/** @type {A} */ ...args) => {
+    set({ isBusy: true });
+    try {
+      await run(...args);
+      set({ isBusy: false });
+      return true;
+    } catch (error) {
+      set({ isBusy: false, error: /** @type {Error} */ (error) });
+      return false;
+    }
+  };
+  return { ...state, start, clear: () => set({ isBusy: false }) };
+}

@@ -1,0 +1,152 @@
+/** The modules: what state each is in, what it owns, and what can be done to it. */
+import { html } from "htm/preact";
+import {
+  Ago,
+  Badge,
+  Button,
+  Confirm,
+  Empty,
+  Link,
+  Load,
+  Page,
+  post,
+  Search,
+  Section,
+  Table,
+  TextField,
+  toast,
+  useAction,
+  useApi,
+  useQuery,
+} from "modhost/admin";
+import { useState } from "preact/hooks";
+import { ChangeFailure, failureOf } from "./change.js";
+
+/** @type {Record<string, "good" | "warn" | "bad" | "plain">} */
+const tones = { loaded: "good", failed: "bad", quarantined: "bad", loading: "plain", unloading: "plain" };
+
+/** @param {{ rest: string }} props */
+export default function Modules({ rest }) {
+  const modules = useApi("/modules", { every: 5000 });
+  if (rest !== "") return html`<${One} name=${rest} modules=${modules} />`;
+  return html`<${List} modules=${modules} />`;
+}
+
+/** @param {{ modules: any }} props */
+function List({ modules }) {
+  const [search, setSearch] = useQuery("search");
+  const [isLoading, setLoading] = useState(false);
+  const actions = html`<${Search} value=${search} onInput=${setSearch} label="Search modules" /><${Button} onClick=${() => setLoading(true)}>Load a module<//>`;
+  return html`<${Page} title="Modules" actions=${actions}>
+    ${isLoading && html`<${LoadModule} onClose=${() => setLoading(false)} />`}
+    <${Load} of=${modules}>${(/** @type {any[]} */ all) => {
+      const rows = all.filter(({ name, note = "" }) => `${name} ${note}`.toLowerCase().includes(search.toLowerCase()));
+      return html`<${Table} label="Modules" rows=${rows} rowKey=${keyOf} sortBy="name" columns=${columns}
+        empty=${html`<${Empty} title=${search === "" ? "No module is loaded." : "No module has that in its name."} />`} />`;
+    }}<//>
+  <//>`;
+}
+
+const keyOf = (/** @type {any} */ { name, host }) => `${name} ${host}`;
+const worst = ["failed", "quarantined", "loading", "unloading", "loaded"];
+
+const columns = [
+  {
+    name: "name",
+    title: "Name",
+    sort: (/** @type {any} */ row) => row.name,
+    cell: (/** @type {any} */ row) => html`<${Link} to=${`modules/${row.name}`}>${row.name}<//>`,
+  },
+  {
+    name: "status",
+    title: "State",
+    sort: (/** @type {any} */ row) => worst.indexOf(row.status),
+    cell: (/** @type {any} */ row) => html`<${Badge} tone=${tones[row.status]}>${row.status}<//>`,
+  },
+  {
+    name: "host",
+    title: "Host",
+    sort: (/** @type {any} */ row) => row.host,
+    cell: (/** @type {any} */ row) => (row.host === "*" ? "all" : row.host),
+  },
+  { name: "note", title: "Note", cell: (/** @type {any} */ row) => row.note ?? "" },
+  {
+    name: "do",
+    title: "",
+    class: "fit",
+    cell: (/** @type {any} */ row) => html`<${Reload} name=${row.name} host=${row.host} kind="quiet" />`,
+  },
+];
+
+/** @param {{ name: string, host: string, kind?: string }} props */
+function Reload({ name, host, kind }) {
+  const [failure, setFailure] = useState(/** @type {any} */ (undefined));
+  const { start, isBusy } = useAction(async () => {
+    try {
+      await post(`/modules/${encodeURIComponent(name)}/reload`, host === "*" ? {} : { host });
+      toast(`${name} was reloaded.`);
+    } catch (error) {
+      setFailure(failureOf(error));
+    }
+  });
+  return html`<${Button} kind=${kind} isBusy=${isBusy} onClick=${start} aria-label=${`Reload ${name}`}>Reload<//>
+    ${failure && html`<${ChangeFailure} title=${`${name} was not reloaded`} failure=${failure} onClose=${() => setFailure(undefined)} />`}`;
+}
+
+/** @param {{ name: string, modules: any }} props */
+function One({ name, modules }) {
+  const [isLeaving, setLeaving] = useState(false);
+  const unload = async () => {
+    await post(`/modules/${encodeURIComponent(name)}/unload`);
+    toast(`${name} was unloaded.`);
+  };
+  return html`<${Page} title=${name} lead=${html`<${Link} to="modules">All modules<//>`}
+    actions=${html`<${Reload} name=${name} host="*" /><${Button} kind="danger" onClick=${() => setLeaving(true)}>Unload<//>`}>
+    ${
+      isLeaving &&
+      html`<${Confirm} title=${`Unload ${name}?`} confirm="Unload" danger onConfirm=${unload} onClose=${() => setLeaving(false)}>
+        <p>Requests that it is answering are finished first. Modules that depend on it are unloaded, too.</p>
+      <//>`
+    }
+    <${Load} of=${modules}>${(/** @type {any[]} */ all) => {
+      const own = all.filter((each) => each.name === name);
+      if (own.length === 0)
+        return html`<${Empty} title="It is not loaded."><p>Load it again from the list of modules.</p><//>`;
+      return own.map((each) => html`<${Instance} key=${each.host} of=${each} all=${all} />`);
+    }}<//>
+  <//>`;
+}
+
+/** @param {{ of: any, all: any[] }} props */
+function Instance({ of, all }) {
+  const { name, host, status, file, note, depends, holds, quarantine } = of;
+  const dependants = all.filter((each) => each.depends.includes(name)).map((each) => each.name);
+  const links = (/** @type {string[]} */ names) =>
+    names.length === 0
+      ? "none"
+      : [...new Set(names)].map((each) => html`<${Link} to=${`modules/${each}`}>${each}<//> `);
+  const held = Object.entries(holds);
+  return html`<${Section} title=${host === "*" ? "State" : `On ${host}`}>
+    <dl class="facts">
+      <dt>State</dt><dd><${Badge} tone=${tones[status]}>${status}<//></dd>
+      ${note && html`<dt>Note</dt><dd class="note">${note}</dd>`}
+      ${quarantine && html`<dt>In quarantine</dt><dd>since <${Ago} time=${quarantine.since * 1000} />${quarantine.next_try && html`, tried again <${Ago} time=${quarantine.next_try * 1000} />`}</dd>`}
+      <dt>File</dt><dd>${file ? html`<code>${file}</code>` : "given by the program"}</dd>
+      <dt>Depends on</dt><dd>${links(depends)}</dd>
+      <dt>Needed by</dt><dd>${links(dependants)}</dd>
+      <dt>Owns</dt><dd>${held.length === 0 ? "nothing" : held.map(([kind, many]) => `${many} ${kind}`).join(", ")}</dd>
+    </dl>
+  <//>`;
+}
+
+/** @param {{ onClose: () => void }} props */
+function LoadModule({ onClose }) {
+  const [name, setName] = useState("");
+  const load = async () => {
+    const { what } = await post("/modules", { name: name.trim() });
+    toast(`Done: ${what}.`);
+  };
+  return html`<${Confirm} title="Load a module" confirm="Load" onConfirm=${load} onClose=${onClose}>
+    <${TextField} label="Name or path" value=${name} onInput=${setName} hint="Such as http_notes, or /srv/modules/mod_notes.ts on the server" autofocus />
+  <//>`;
+}

@@ -1,0 +1,109 @@
+/** How the server is: what is served where, how busy it is, what somebody should look at. */
+import { html } from "htm/preact";
+import {
+  Ago,
+  count,
+  duration,
+  Empty,
+  Link,
+  Load,
+  Notice,
+  Page,
+  Plot,
+  percent,
+  Section,
+  size,
+  Table,
+  useApi,
+  useTopic,
+} from "modhost/admin";
+import { useState } from "preact/hooks";
+
+/** Seconds that the plots show. */
+const SHOWN = 120;
+
+export default function Overview() {
+  const status = useApi("/status", { every: 5000 });
+  return html`<${Page} title="Overview" lead=${status.data && html`modhost ${status.data.version}, process ${status.data.pid}, started <${Ago} time=${status.data.started} />`}>
+    <${Load} of=${status}>${(/** @type {any} */ data) => html`<${Warnings} status=${data} /><${Figures} status=${data} /><${Modules} status=${data} /><${Places} status=${data} />`}<//>
+  <//>`;
+}
+
+/** Warnings that the part on modules says with more. */
+const ofModule = /^The module \S+ is /;
+
+/** @param {{ status: any }} props */
+function Warnings({ status }) {
+  const isLeaving = status.phase !== "running";
+  return html`${isLeaving && html`<${Notice} tone="warn">The server is ${status.phase}.<//>`}
+    ${status.warnings.filter((/** @type {string} */ text) => !ofModule.test(text)).map((/** @type {string} */ text) => html`<${Notice} key=${text} tone="warn">${text}<//>`)}`;
+}
+
+/** @param {{ status: any }} props */
+function Figures({ status }) {
+  const [points, set] = useState(/** @type {any[]} */ ([]));
+  useTopic("figures", (value) => set((former) => [...former.slice(1 - SHOWN), value]));
+  const now = points.at(-1);
+  const times = points.map(({ time }) => new Date(time).getTime() / 1000);
+  const shown = [
+    ["Requests now", count(status.requests.length)],
+    ["Connections", count(now?.connections ?? status.connections)],
+    ["CPU", percent(now?.cpu)],
+    ["Event loop", percent(now?.event_loop)],
+    ["Memory", size(now?.rss)],
+    ["Up for", duration(Date.now() - new Date(status.started).getTime())],
+  ];
+  return html`<${Section} title="Now">
+    <dl class="figures">${shown.map(([name, value]) => html`<div key=${name}><dt>${name}</dt><dd>${value || "–"}</dd></div>`)}</dl>
+    <div class="columns">
+      <${Plot} title="CPU and event loop" times=${times} span=${SHOWN} format=${percent}
+        series=${[
+          { title: "CPU", values: points.map(({ cpu }) => cpu) },
+          { title: "Event loop", values: points.map(({ event_loop: busy }) => busy), color: 2 },
+        ]} />
+      <${Plot} title="Memory" times=${times} span=${SHOWN} format=${size}
+        series=${[
+          { title: "Process", values: points.map(({ rss }) => rss) },
+          { title: "Heap", values: points.map(({ heap }) => heap), color: 2 },
+        ]} />
+    </div>
+  <//>`;
+}
+
+/** @param {{ status: any }} props */
+function Modules({ status }) {
+  const bad = status.modules.filter(
+    (/** @type {any} */ { status: state }) => state === "failed" || state === "quarantined",
+  );
+  if (bad.length === 0) {
+    return html`<${Section} title="Modules"><p>${count(status.modules.length)} modules are loaded, and none has failed. <${Link} to="modules">See them<//></p><//>`;
+  }
+  return html`<${Section} title="Modules">
+    ${bad.map(
+      (/** @type {any} */ { name, host, status: state, note }) => html`<${Notice} key=${`${name} ${host}`} tone="bad">
+      <p><${Link} to=${`modules/${name}`}>${name}<//> ${state === "failed" ? "has failed" : "is in quarantine"}: ${note}</p>
+    <//>`,
+    )}
+  <//>`;
+}
+
+/** @param {{ status: any }} props */
+function Places({ status }) {
+  const empty = html`<${Empty} title="The server listens nowhere."><p>The options <code>http_ports</code> and <code>https_ports</code> say where.</p><//>`;
+  return html`<div class="columns">
+    <${Section} title="Listening">
+      <${Table} label="Addresses" rows=${status.addresses} rowKey=${(/** @type {any} */ row) => `${row.service} ${row.address} ${row.port}`} empty=${empty}
+        columns=${[
+          { name: "service", title: "Service", cell: (/** @type {any} */ row) => row.service },
+          { name: "address", title: "Address", cell: (/** @type {any} */ row) => html`<code>${row.address}</code>` },
+          { name: "port", title: "Port", align: "end", cell: (/** @type {any} */ row) => row.port },
+        ]} />
+    <//>
+    <${Section} title="This installation">
+      <dl class="facts">
+        <dt>Config file</dt><dd>${status.config ? html`<code>${status.config}</code>` : "none"}</dd>
+        <dt>Data folder</dt><dd><code>${status.data_path}</code></dd>
+      </dl>
+    <//>
+  </div>`;
+}

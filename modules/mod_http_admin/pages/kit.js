@@ -1,0 +1,29 @@
+/** `modhost/admin`: what pages of the dashboard are made of, for those of other modules too. */
+export { ApiError, addressOf, ask, base, call, get, linkTo, post } from "./api.js";
+export { useAction, useApi } from "./data.js";
+export { ago, clock, compact, count, duration, fullTime, percent, printable, rate, size } from "./format.js";
+export { follow, useConnection, useTopic } from "./live.js";
+export { Plot } from "./plot.js";
+export { hrefOf, Link, navigate, usePlace, useQuery } from "./router.js";
+export { addSection } from "./sections.js";
+export { Table } from "./table.js";
+export { toast } from "./toasts.js";
+export {
+  Ago,
+  Badge,
+  Button,
+  Choice,
+  Confirm,
+  Copy,
+  Dialog,
+  Empty,
+  Field,
+  Load,
+  Meter,
+  Notice,
+  Page,
+  Problem,
+  Search,
+  Section,
+  TextField,
+} from "./ui.js";

@@ -1,0 +1,30 @@
+/** The pages of the dashboard, section by section: the host's own, and those of other modules. */
+
+/**
+ * A page. `load` imports the module whose default export is its component, when the page is first looked at. The component
+ * is given `rest`: what follows the page's path in the address.
+ * @typedef {{ path: string, title: string, load: () => Promise<{ default: any }> }} PageEntry
+ */
+/** @typedef {{ title: string, pages: readonly PageEntry[] }} SectionEntry */
+
+/** @type {SectionEntry[]} */
+export const sections = [];
+
+/**
+ * Adds a section with its pages; their paths begin with a name of the module's own.
+ * @param {SectionEntry} section
+ */
+export function addSection(section) {
+  sections.push(section);
+}
+
+/**
+ * The page at a path, the one with the longest path first.
+ * @param {string} path
+ * @returns {{ page: PageEntry, rest: string } | undefined}
+ */
+export function pageAt(path) {
+  const pages = sections.flatMap(({ pages: own }) => own).sort((a, b) => b.path.length - a.path.length);
+  const page = pages.find((each) => path === each.path || path.startsWith(`${each.path}/`));
+  return page && { page, rest: path.slice(page.path.length + 1) };
+}

@@ -1,0 +1,190 @@
+import assert from "node:assert/strict";
+import { describe, type TestContext, test } from "node:test";
+import { brotliDecompressSync } from "node:zlib";
+import type { MadeToken } from "#core/types.ts";
+import { type AdminHost, adminHost } from "./support.ts";
+
+const navigation = {
+  Accept: "text/html",
+  "Sec-Fetch-Site": "none",
+  "Sec-Fetch-Mode": "navigate",
+  "Sec-Fetch-Dest": "document",
+};
+/** What a script of a page of this origin sends. */
+const script = { "Sec-Fetch-Site": "same-origin", "Sec-Fetch-Mode": "cors", "Sec-Fetch-Dest": "empty" };
+
+async function started(t: TestContext, config: Record<string, unknown> = {}) {
+  const host = await adminHost(t, { config: { admin_local: "any_user", ...config } });
+  const get = (path: string, headers: Record<string, string> = {}, more = {}) =>
+    host.inject({ path, headers: { Host: "localhost", ...headers }, ...more });
+  return { host, get };
+}
+
+const keyIn = (page: string) => /<meta name="page-key" content="([^"]*)">/.exec(page)?.[1];
+
+async function secretOf(host: AdminHost, scopes = "admin"): Promise<string> {
+  const { value } = await host.call<MadeToken>("POST", "/tokens", { name: "desk", scopes });
+  return value.secret;
+}
+
+describe("the document of the dashboard", () => {
+  test("is given to a tab at every address of a page, with nothing inline and nothing from elsewhere", async (t) => {
+    const { get } = await started(t);
+    for (const path of ["/admin/", "/admin/modules/http_notes", "/admin/no/such/page"]) {
+      const { status, headers, body } = await get(path, navigation);
+      assert.equal(status, 200);
+      const policy = String(headers["content-security-policy"]);
+      assert.match(policy, /^default-src 'none'; script-src 'nonce-[\w+/=]+' 'strict-dynamic'; style-src 'self';/);
+      assert.match(policy, /frame-ancestors 'none'.*require-trusted-types-for 'script'/);
+      assert.equal(headers["cross-origin-opener-policy"], "same-origin");
+      assert.equal(headers["cache-control"], "no-store");
+      assert.doesNotMatch(body, /\s(?:style|on\w+)=|https?:|<style/);
+    }
+    assert.deepEqual((await get("/admin", navigation)).headers.location, "/admin/");
+  });
+
+  test("is none for programs, which get 404 for what is not there", async (t) => {
+    const { get } = await started(t);
+    assert.equal((await get("/admin/nothing", { Accept: "application/json" })).status, 404);
+    assert.equal((await get("/admin/nothing")).status, 404);
+  });
+
+  test("has a page key for the navigation of a tab only", async (t) => {
+    const { get } = await started(t);
+    assert.match(keyIn((await get("/admin/", navigation)).body) ?? "", /^[\w-]{43}$/);
+    const asked = [
+      script,
+      { ...navigation, "Sec-Fetch-Dest": "iframe" },
+      { ...navigation, "Sec-Fetch-Dest": "object" },
+      { ...navigation, "Sec-Fetch-Mode": "no-cors" },
+    ];
+    for (const headers of asked)
+      assert.equal(keyIn((await get("/admin/", { ...headers, Accept: "text/html" })).body), "");
+    assert.equal(keyIn((await get("/admin/", navigation, { remote_address: "192.0.2.7" })).body), "");
+    assert.equal(keyIn((await get("/admin/", { ...navigation, Host: "rebound.example" })).body), "");
+    assert.equal(keyIn((await get("/admin/", { ...navigation, "X-Forwarded-For": "192.0.2.7" })).body), "");
+  });
+});
+
+describe("the page key", () => {
+  test("is asked of every page of this origin, and of no program", async (t) => {
+    const { get } = await started(t);
+    const key = keyIn((await get("/admin/", navigation)).body) ?? "";
+    assert.equal((await get("/admin/api/status")).status, 200);
+    const without = await get("/admin/api/status", script);
+    assert.deepEqual([without.status, without.json<{ error: { code: string } }>().error.code], [403, "page_key"]);
+    assert.equal((await get("/admin/api/status", { ...script, "X-Modhost-Page": key.replace(/./g, "x") })).status, 403);
+    assert.equal((await get("/admin/api/status", { ...script, "X-Modhost-Page": key })).status, 200);
+    assert.equal((await get(`/admin/api/status?page_key=${key}`, script)).status, 200);
+    const change = { path: `/admin/api/modules/http/reload?page_key=${key}`, method: "POST" };
+    assert.equal((await get(change.path, { ...script, "X-Modhost-Admin": "1" }, change)).status, 403);
+  });
+
+  test("is not asked of an address that was typed, but of one that a page has opened", async (t) => {
+    const { get } = await started(t);
+    assert.equal((await get("/admin/api/status", navigation)).status, 200);
+    assert.equal((await get("/admin/api/status", { ...navigation, "Sec-Fetch-Site": "same-origin" })).status, 403);
+    assert.equal((await get("/admin/api/status", { ...navigation, "Sec-Fetch-Site": "cross-site" })).status, 403);
+  });
+
+  test("is the same after a restart, so that open pages go on", async (t) => {
+    const { host, get } = await started(t);
+    const { get: again } = await started(t, { data_path: host.folder });
+    const key = keyIn((await get("/admin/", navigation)).body);
+    assert.equal(keyIn((await again("/admin/", navigation)).body), key);
+  });
+});
+
+describe("signing in", () => {
+  test("keeps the token in a cookie that no script reads, and opens what its scopes say", async (t) => {
+    const { host, get } = await started(t);
+    const secret = await secretOf(host, "admin:read");
+    const far = { remote_address: "192.0.2.7" };
+    const signIn = { Authorization: `Bearer ${secret}`, "X-Modhost-Admin": "1", ...script };
+    const answer = await get("/admin/session", signIn, { method: "POST", secure: true, ...far });
+    assert.equal(answer.status, 200);
+    const cookie = String(answer.headers["set-cookie"]);
+    assert.match(cookie, /^modhost_admin_[\w-]{8}=.+; Path=\/admin; HttpOnly; SameSite=Lax; Secure$/);
+    const session = { Cookie: cookie.split(";")[0] ?? "", Host: "www.example.org" };
+    const key = keyIn((await get("/admin/", { ...navigation, ...session }, far)).body) ?? "";
+    assert.match(key, /^[\w-]{43}$/);
+    const asked = { ...script, ...session };
+    assert.equal((await get("/admin/api/status", asked, far)).status, 403, "a cookie alone is any page's");
+    const who = await get("/admin/api/whoami", { ...asked, "X-Modhost-Page": key }, far);
+    assert.deepEqual(who.json(), { by: "token desk", scopes: ["read"] });
+    const change = { ...asked, "X-Modhost-Page": key, "X-Modhost-Admin": "1" };
+    assert.equal((await get("/admin/api/modules/http/reload", change, { method: "POST", ...far })).status, 403);
+    await host.call("POST", "/tokens/desk/revoke");
+    assert.equal((await get("/admin/api/whoami", { ...asked, "X-Modhost-Page": key }, far)).status, 403);
+    assert.equal(keyIn((await get("/admin/", { ...navigation, ...session }, far)).body), "");
+  });
+
+  test("needs a connection that nobody reads, and a token that is known", async (t) => {
+    const { host, get } = await started(t);
+    const headers = { Authorization: `Bearer ${await secretOf(host)}`, "X-Modhost-Admin": "1" };
+    const plain = await get("/admin/session", headers, { method: "POST", remote_address: "192.0.2.7" });
+    assert.equal(plain.status, 403);
+    assert.match(plain.body, /Signing in needs HTTPS/);
+    assert.equal((await get("/admin/session", headers, { method: "POST" })).status, 200);
+    const forged = { ...headers, Authorization: "Bearer modhost_nothing" };
+    assert.equal((await get("/admin/session", forged, { method: "POST" })).status, 401);
+    assert.equal((await get("/admin/session", { "X-Modhost-Admin": "1" }, { method: "POST" })).status, 401);
+    const out = await get("/admin/session", { "X-Modhost-Admin": "1" }, { method: "DELETE" });
+    assert.match(String(out.headers["set-cookie"]), /=; Path=\/admin; HttpOnly; SameSite=Lax; Max-Age=0$/);
+  });
+});
+
+describe("files of the dashboard", () => {
+  test("are kept by browsers until they change, and sent compressed", async (t) => {
+    const { get } = await started(t);
+    const page = (await get("/admin/", navigation)).body;
+    const addresses = [...page.matchAll(/(?:src|href)="(\/[^"]+)"/g)].map(([, address]) => address ?? "");
+    const map = /<script type="importmap"[^>]*>(.*?)<\/script>/.exec(page)?.[1] ?? "{}";
+    addresses.push(...Object.values<string>(JSON.parse(map).imports));
+    assert.ok(addresses.length > 20);
+    for (const address of addresses) {
+      const { status, headers } = await get(address, { "Accept-Encoding": "gzip, br" });
+      assert.equal(status, 200, address);
+      assert.match(String(headers["content-type"]), /^text\/(?:javascript|css); charset=utf-8$/, address);
+      assert.equal(headers["cache-control"], "private, max-age=31536000, immutable");
+      assert.equal(headers["content-encoding"], "br");
+    }
+    const main = addresses.find((address) => address.endsWith("/main.js")) ?? "";
+    const sent = await get(main, { "Accept-Encoding": "br" });
+    assert.match(brotliDecompressSync(sent.bytes()).toString(), /addSection\(hostSection\)/);
+    const old = await get(main.replace(/files\/\w+/, "files/000000000000"));
+    assert.deepEqual([old.status, old.headers["cache-control"]], [200, "no-store"]);
+  });
+
+  test("are those of the dashboard alone", async (t) => {
+    const { get } = await started(t);
+    for (const path of [
+      "admin/../index.ts",
+      "admin/%2e%2e/index.ts",
+      "preact/preact.mjs.map",
+      "preact/../package.json",
+      "none/a.js",
+      "",
+    ])
+      assert.equal((await get(`/admin/files/0/${path}`)).status, 404, path);
+  });
+
+  test("of other modules are served with their scripts and styles", async (t) => {
+    const folder = new URL("../../../fixtures/admin_pages/", import.meta.url);
+    const host = await adminHost(t, {
+      config: { admin_local: "any_user" },
+      modules: [
+        {
+          name: "garden",
+          depends: ["http_admin"],
+          load: (module) =>
+            module.provides("admin", { pages: { folder, script: "garden.js", styles: ["garden.css"] } }),
+        },
+      ],
+    });
+    const { body } = await host.inject({ path: "/admin/", headers: { Host: "localhost", ...navigation } });
+    assert.match(body, /<link rel="stylesheet" href="\/admin\/files\/\w+\/of-garden\/garden.css">/);
+    const [, script = ""] = /&#34;(\/admin\/files\/\w+\/of-garden\/garden.js)&#34;/.exec(body) ?? [];
+    assert.match((await host.inject({ path: script, headers: { Host: "localhost" } })).body, /Garden/);
+  });
+});
