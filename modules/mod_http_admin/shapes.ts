@@ -37,7 +37,7 @@ export const shapes: Readonly<Record<string, Schema>> = {
     {
       name: text,
       host: text,
-      status: { enum: ["loading", "loaded", "failed", "unloading"] },
+      status: { enum: ["loading", "loaded", "failed", "quarantined", "unloading"] },
       file: text,
       note: text,
       note_level: { enum: ["info", "warn", "error"] },

@@ -4,7 +4,9 @@
  */
 import { mkdir, writeFile } from "node:fs/promises";
 import { fileURLToPath } from "node:url";
+import { operations } from "#modules/mod_http_admin/operations/index.ts";
 import { table } from "#modules/mod_http_api/commands/index.ts";
+import { adminApiPage } from "./generate/admin_api.ts";
 import { commandLinePage } from "./generate/command_line.ts";
 import { errorsPage } from "./generate/errors.ts";
 import { eventsPage } from "./generate/events.ts";
@@ -30,6 +32,7 @@ export async function generate(): Promise<Map<string, string>> {
   return new Map([
     ["config/modhost.config.sample.yaml", sample(options)],
     ["config/modhost.schema.json", `${JSON.stringify(schema(options), null, 2)}\n`],
+    ["docs/reference/admin-api.md", adminApiPage(operations)],
     ["docs/reference/command-line.md", await commandLinePage()],
     ["docs/reference/errors.md", errorsPage()],
     ["docs/reference/events.md", eventsPage(sources)],
