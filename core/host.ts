@@ -9,7 +9,7 @@ import { ModuleWatch } from "./host/module_watch.ts";
 import { type ModuleChange, Operating } from "./host/operating.ts";
 import { assemble, certificateOptions, type HostParts } from "./host/parts.ts";
 import { Queue } from "./host/queue.ts";
-import { folderOf, logSettings, openLog, readAgain, readConfig, seconds } from "./host/reading.ts";
+import { folderOf, logSettings, openLog, readAgain, readConfig, readWith, seconds } from "./host/reading.ts";
 import type { Host, HostOptions, HostPhase } from "./host/types.ts";
 import { entryFrom } from "./inline_modules.ts";
 import { Deadline } from "./module/deadline.ts";
@@ -17,6 +17,7 @@ import { installHooks } from "./module/fresh_import.ts";
 import { moduleName } from "./module/locate.ts";
 import { type ApplyOptions, applyConfig, planConfig } from "./operations/apply.ts";
 import type { Progress } from "./operations/change.ts";
+import { checkConfig, editConfig, type ReadWith } from "./operations/config_edit.ts";
 import type { ConfigPlan, ListeningPort, ModuleLog, ModuleState, ServerStatus } from "./types.ts";
 import { ModhostError, reasonOf } from "./util/errors.ts";
 import { createLog, type Log } from "./util/log.ts";
@@ -49,6 +50,17 @@ class ModuleHost implements Host {
     change: (kind, name, host, progress) => this.#change(kind, name, host, progress),
     plan: () => this.plan(),
     apply: (progress) => this.#reconfigure((parts, options) => applyConfig(parts, options, progress)),
+    check: (text) => this.#reconfigure((parts, options) => checkConfig(parts, options, text, this.#readWith(parts))),
+    edit: (edit, progress) =>
+      this.#reconfigure(async (parts, options) => {
+        try {
+          return await editConfig(parts, options, { edit, read: this.#readWith(parts), progress });
+        } finally {
+          // What was written here is no news.
+          this.#watch.close();
+          await this.#watchConfig();
+        }
+      }),
   });
 
   readonly #watch = new ConfigWatch({
@@ -262,7 +274,11 @@ class ModuleHost implements Host {
     this.#log.close();
   }
 
-  #reconfigure(how: (parts: HostParts, options: ApplyOptions) => Promise<ConfigPlan>): Promise<ConfigPlan> {
+  #readWith({ config }: HostParts): ReadWith {
+    return (text) => readWith(this.#options, config.file, text);
+  }
+
+  #reconfigure<T>(how: (parts: HostParts, options: ApplyOptions) => Promise<T>): Promise<T> {
     return this.#queue.add(async () => {
       if (this.state !== "running") {
         const reason = `it can be changed while the host runs; it is ${this.state}`;
@@ -279,10 +295,10 @@ class ModuleHost implements Host {
         announce: (event, data) => this.#announce(event, data),
         log: this.#log,
       };
-      const plan = await how(this.#parts(), options);
+      const made = await how(this.#parts(), options);
       if (this.#isRunning()) this.#upkeep?.follow();
       await this.#watchConfig();
-      return plan;
+      return made;
     });
   }
 

@@ -7,6 +7,7 @@ export type * from "./types/admin.ts";
 export type * from "./types/answer.ts";
 export type * from "./types/certificate.ts";
 export type * from "./types/change.ts";
+export type * from "./types/config.ts";
 export type * from "./types/events.ts";
 export type * from "./types/exchange.ts";
 export type * from "./types/files.ts";

@@ -1,7 +1,7 @@
 import { basename } from "node:path";
 import { domainToASCII } from "node:url";
 import { isDeepStrictEqual } from "node:util";
-import type { OptionDeclaration, OptionDeclarations } from "../types.ts";
+import type { OptionDeclaration, OptionDeclarations, OptionSource } from "../types.ts";
 import { ModhostError } from "../util/errors.ts";
 import { nearest } from "../util/nearest.ts";
 import { convert, convertInto, isObject, optionTypes, type Problem, secretsIn, show } from "./convert.ts";
@@ -16,6 +16,8 @@ export interface ConfigSources {
   /** Set by the caller. */
   readonly values?: Record<string, unknown>;
   readonly file?: string | undefined;
+  /** What is written came with the host: nobody has set it. */
+  readonly isDefault?: boolean;
   /** Relative paths count from here. */
   readonly directory: string;
 }
@@ -64,6 +66,9 @@ export class Config {
   #asked = new Set<string>();
   /** Options whose values stay what they were, by name: as written, and where. */
   readonly #held = new Map<string, Found>();
+  /** Names that the caller has set. */
+  readonly #given: ReadonlySet<string>;
+  readonly #isDefault: boolean;
   /** Secrets of the configurations before this one, and of those that were refused. */
   #otherSecrets: ReadonlySet<string> = new Set();
   /** Found when they are asked for, anew after each declaration. */
@@ -74,6 +79,8 @@ export class Config {
     this.file = sources.file;
     this.directory = sources.directory;
     this.#server = { ...written, ...values };
+    this.#given = new Set(Object.keys(values));
+    this.#isDefault = sources.isDefault === true;
     this.#environment = new Map([...environment].filter(([name]) => !Object.hasOwn(values, name)));
     this.declare(coreOptions, "core");
     const { value: hosts } = this.#find("hosts");
@@ -180,6 +187,16 @@ export class Config {
   written(name: string, host?: string): unknown {
     if (host === undefined) return this.#find(name).value;
     return ownValue(this.#hosts.get(host)?.values ?? {}, name);
+  }
+
+  /** Where the value of an option comes from; of a host, "unset" where it has none of its own. */
+  source(name: string, host?: string): OptionSource {
+    if (host !== undefined) return this.written(name, host) === undefined ? "unset" : this.source("hosts");
+    if (this.#environment.has(name)) return "environment";
+    if (ownValue(this.#server, name) === undefined)
+      return this.#declarations.get(name)?.default === undefined ? "unset" : "default";
+    if (this.#given.has(name)) return "caller";
+    return this.file !== undefined ? "file" : this.#isDefault ? "default" : "caller";
   }
 
   /** An option as written, without default. The name counts as known from now on. */

@@ -138,11 +138,6 @@ export function convertInto(
 /** Stands in messages for what nobody may read. */
 export const SECRET = Symbol("secret");
 
-/** The option is a secret, or has one in its fields. */
-function hasSecret({ secret, entries = {} }: OptionDeclaration): boolean {
-  return Boolean(secret) || Object.values(entries).some(hasSecret);
-}
-
 /** The texts in the value of an option that are secrets. */
 export function secretsIn({ secret, entries }: OptionDeclaration, value: unknown): string[] {
   if (secret === "keys" && isObject(value)) return Object.keys(value);
@@ -163,6 +158,16 @@ export function show(value: unknown): string {
   if (value === SECRET) return "set to a secret";
   const text = value === undefined ? "not set" : (JSON.stringify(value) ?? String(value));
   return text.length > 80 ? `${text.slice(0, 79)}…` : text;
+}
+
+/** The whole value of an option, as JSON on one line; of one that is a secret, or has one in its fields, nothing is told. */
+export function valueText(declaration: OptionDeclaration, value: unknown): string {
+  return hasSecret(declaration) ? "(secret)" : (JSON.stringify(value) ?? String(value));
+}
+
+/** The option is a secret, or has one in its fields. */
+export function hasSecret({ secret, entries = {} }: OptionDeclaration): boolean {
+  return Boolean(secret) || Object.values(entries).some(hasSecret);
 }
 
 /** The value of an option in a list of changes; of one that is a secret, or has one in its fields, nothing is told. */

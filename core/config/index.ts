@@ -2,7 +2,9 @@
 
 export { nearest } from "../util/nearest.ts";
 export { Config, type ConfigSources, configFrom, type UnknownName, variableOf } from "./config.ts";
-export { allowedText, convert, type Problem, shownValue } from "./convert.ts";
+export { allowedText, convert, type Problem, show, shownValue } from "./convert.ts";
 export { type LoadConfigOptions, loadConfig, searchPlaces } from "./load.ts";
 export { coreOptions } from "./options.ts";
 export { placeOf } from "./place.ts";
+export { optionStates } from "./states.ts";
+export { formatOf, placeIn, TextError } from "./text.ts";

@@ -1,21 +1,23 @@
 import { constants } from "node:fs";
 import { access, readFile } from "node:fs/promises";
 import { createRequire } from "node:module";
-import { basename, dirname, join, resolve } from "node:path";
+import { dirname, join, resolve } from "node:path";
 import { pathToFileURL } from "node:url";
 import { type Loader, lilconfig } from "lilconfig";
-import { LineCounter, parseDocument, visit } from "yaml";
 import { ModhostError, reasonOf } from "../util/errors.ts";
 import { packageFolder, projectFolder } from "../util/package.ts";
 import { Config, environmentOptions } from "./config.ts";
 import { isObject } from "./convert.ts";
 import { placeOf } from "./place.ts";
+import { readJson, readText, readYaml } from "./text.ts";
 
 export interface LoadConfigOptions {
   /** The search begins here; without a file, relative paths count from here. Default: the current folder. */
   readonly cwd?: string;
   /** A named file: nothing is searched. */
   readonly path?: string | undefined;
+  /** Of the named file: read in the place of what it holds. */
+  readonly text?: string | undefined;
   /** False: no file at all, not even the embedded default; `path` still counts. Default true. */
   readonly search?: boolean;
   /** Variables MODHOST_<OPTION>; default: the environment of the process. */
@@ -63,12 +65,15 @@ export async function loadConfig(options: LoadConfigOptions = {}): Promise<Confi
   const cwd = resolve(options.cwd ?? process.cwd());
   const searched = options.search === false ? { file: undefined, values: {} } : undefined;
   const found =
-    options.path === undefined ? (searched ?? (await search(cwd))) : await readNamed(resolve(cwd, options.path));
+    options.path === undefined
+      ? (searched ?? (await search(cwd)))
+      : await readNamed(resolve(cwd, options.path), options.text);
   return new Config({
     written: found?.values ?? (await embeddedDefault()),
     environment: environmentOptions(options.env ?? process.env),
     values: options.values ?? {},
     file: found?.file,
+    isDefault: found === undefined,
     directory: found?.file === undefined ? cwd : dirname(found.file),
   });
 }
@@ -102,7 +107,14 @@ async function search(cwd: string): Promise<Read | undefined> {
   }
 }
 
-async function readNamed(file: string): Promise<Read> {
+async function readNamed(file: string, text: string | undefined): Promise<Read> {
+  if (text !== undefined) {
+    try {
+      return { file, values: await resolveExport({ config: readText(file, text), filepath: file }) };
+    } catch (error) {
+      throw new ModhostError("CONFIG_UNREADABLE", { path: file, reason: reasonOf(error) }, { cause: error });
+    }
+  }
   try {
     await access(file, constants.R_OK);
   } catch (error) {
@@ -131,54 +143,6 @@ async function resolveExport(result: { config: unknown; filepath: string; isEmpt
   if (isObject(value)) return value;
   const got = value === undefined ? "nothing" : Array.isArray(value) ? "a list" : `a ${typeof value}`;
   throw new Error(`it gives ${got}, but a config is an object, a function that returns one, or a promise of one`);
-}
-
-function readYaml(_path: string, content: string): unknown {
-  const lines = new LineCounter();
-  const document = parseDocument(content, { lineCounter: lines, prettyErrors: false });
-  const wrong = (at: number, what: string) => {
-    const { line, col } = lines.linePos(at);
-    return new SyntaxError(`line ${line}, column ${col}: ${what}`);
-  };
-  const [error] = document.errors;
-  if (error !== undefined) throw wrong(error.pos[0], error.message);
-  visit(document, {
-    Alias(_key, alias) {
-      // The parser would tell the text, which may be a token.
-      if (alias.resolve(document) !== undefined) return;
-      throw wrong(alias.range?.[0] ?? 0, "a value that begins with * refers to an anchor, which is missing: quote it");
-    },
-  });
-  return document.toJS();
-}
-
-function readJson(path: string, content: string): unknown {
-  const text = content.replace(/^\uFEFF/, "");
-  let value: unknown;
-  try {
-    value = JSON.parse(text);
-  } catch (error) {
-    const message = reasonOf(error);
-    const position = Number(/position (\d+)/.exec(message)?.[1] ?? quotedPosition(message, text) ?? text.length);
-    const before = text.slice(0, position).split("\n");
-    // A quoted piece of the file may have a secret in it.
-    const [what = message] = message.split(/ in JSON at | at position | \(line |, (?:\.\.\.)?"/);
-    throw new SyntaxError(`line ${before.length}, column ${(before.at(-1)?.length ?? 0) + 1}: ${what}`);
-  }
-  // A package that is a module carries its manifest under the same key; that is no configuration.
-  const isManifest =
-    basename(path) === "package.json" && isObject(value) && isObject(value.modhost) && "kind" in value.modhost;
-  return isManifest ? {} : value;
-}
-
-/** Characters before and behind the wrong one that V8 quotes. */
-const QUOTED_CHARACTERS = 10;
-
-/** Where the wrong character is, when the message quotes what is around it: `Unexpected token 'b', ..."1,\n  b\n}" is not …`. */
-function quotedPosition(message: string, text: string): number | undefined {
-  const quoted = /, \.\.\."(.*)"(?:\.\.\.)? is not valid JSON$/s.exec(message)?.[1];
-  const at = quoted === undefined ? -1 : text.indexOf(quoted);
-  return at < 0 ? undefined : at + QUOTED_CHARACTERS;
 }
 
 /** What a script threw gets its place added; messages about YAML and JSON carry theirs already. */

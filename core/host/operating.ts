@@ -1,14 +1,25 @@
 /** A running host as it is operated: its changes and their record, and what it tells of itself. */
 import { join } from "node:path";
+import { optionStates } from "../config/index.ts";
 import type { EventBus } from "../events.ts";
 import type { HttpModule } from "../http/index.ts";
 import { AuditFile } from "../operations/audit.ts";
 import { auditPage } from "../operations/audit_pages.ts";
 import type { Asked, Progress } from "../operations/change.ts";
 import { Changes, type Made } from "../operations/changes.ts";
-import { applyText, changeText, type ModuleChange, type ServerDeps } from "../operations/server.ts";
+import { type ConfigEdit, readConfigFile } from "../operations/config_file.ts";
+import { applyText, changeText, editText, type ModuleChange, type ServerDeps } from "../operations/server.ts";
 import { threshold } from "../tls/expiry.ts";
-import type { AuditFilter, AuditPage, CertificateState, Change, ConfigPlan, LogLine, ServerStatus } from "../types.ts";
+import type {
+  AuditFilter,
+  AuditPage,
+  CertificateState,
+  Change,
+  ConfigCheck,
+  ConfigPlan,
+  LogLine,
+  ServerStatus,
+} from "../types.ts";
 import { ModhostError } from "../util/errors.ts";
 import type { Log } from "../util/log.ts";
 import { packageVersion } from "../util/package.ts";
@@ -30,6 +41,9 @@ export interface OperatingDeps {
   plan(): Promise<ConfigPlan>;
   /** Puts a changed configuration in force when it is its turn. */
   apply(progress: Progress): Promise<ConfigPlan>;
+  check(text: string): Promise<ConfigCheck>;
+  /** Writes the config file and applies it when it is its turn. */
+  edit(edit: ConfigEdit, progress: Progress): Promise<ConfigPlan>;
 }
 
 export type { ModuleChange };
@@ -64,6 +78,14 @@ export class Operating implements ServerDeps {
   apply(asker: Omit<Asked, "what">): Made {
     return this.changes.make({ ...asker, what: applyText }, (progress) => this.#deps.apply(progress));
   }
+
+  readonly config: ServerDeps["config"] = {
+    options: () => optionStates(this.#deps.host.config, this.#deps.parts()?.waiting),
+    file: () => readConfigFile(this.#deps.host.config.file),
+    check: (text) => this.#deps.check(text),
+    save: (edit, asker) =>
+      this.changes.make({ ...asker, what: editText }, (progress) => this.#deps.edit(edit, progress)),
+  };
 
   stop(timeout: number | undefined, asker: Omit<Asked, "what">): Change {
     const { host } = this.#deps;

@@ -1,6 +1,6 @@
 /** What a host is told: its configuration, and the settings of its log in it. */
 import { resolve } from "node:path";
-import { Config, configFrom, loadConfig } from "../config/index.ts";
+import { Config, configFrom, formatOf, loadConfig } from "../config/index.ts";
 import { ModhostError } from "../util/errors.ts";
 import { createLog, type Log, type LogSettings } from "../util/log.ts";
 import type { HostOptions } from "./types.ts";
@@ -46,6 +46,18 @@ export async function readAgain(options: HostOptions): Promise<Config> {
   const isRead = configPath !== undefined || (config === undefined && search);
   if (!isRead || config instanceof Config) throw new ModhostError("CONFIG_FIXED", {});
   return readConfig(options);
+}
+
+/**
+ * The configuration as it would be with this text in the file `file`.
+ * @throws {ModhostError} CONFIG_FIXED without a file, CONFIG_NOT_EDITABLE for a program, CONFIG_UNREADABLE
+ */
+export async function readWith(options: HostOptions, file: string | undefined, text: string): Promise<Config> {
+  const { config, env = process.env } = options;
+  if (file === undefined || config instanceof Config) throw new ModhostError("CONFIG_FIXED", {});
+  if (formatOf(file) === "script")
+    throw new ModhostError("CONFIG_NOT_EDITABLE", { reason: "it is a program, whose text would run" });
+  return loadConfig({ cwd: folderOf(options), env, path: file, text, values: { ...config } });
 }
 
 /** Where the host keeps what it writes; the folder of the config file where the option is wrong, which its check reports. */

@@ -23,8 +23,10 @@ export interface Progress {
 /** Nothing was tried: the request itself does not fit. */
 const refusals: ReadonlySet<ErrorCode> = new Set<ErrorCode>([
   "CHANGE_REFUSED",
+  "CONFIG_CHANGED",
   "CONFIG_FIXED",
   "CONFIG_INVALID",
+  "CONFIG_NOT_EDITABLE",
   "CONFIG_NOT_FOUND",
   "CONFIG_UNREADABLE",
   "OPTION_INVALID",

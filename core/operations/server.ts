@@ -9,11 +9,13 @@ import type {
   LogLine,
   ModuleState,
   Server,
+  ServerConfig,
   ServerStatus,
 } from "../types.ts";
 import { ModhostError } from "../util/errors.ts";
 import type { Asked } from "./change.ts";
 import type { Changes, Made } from "./changes.ts";
+import type { ConfigEdit } from "./config_file.ts";
 import { type TokensDeps, tokenChanges } from "./token_changes.ts";
 
 /** The host, as far as modules operate it. */
@@ -26,6 +28,9 @@ export interface ServerDeps {
   /** @throws {ModhostError} what is wrong with the new configuration */
   plan(): Promise<ConfigPlan>;
   apply(asker: Omit<Asked, "what">): Made;
+  readonly config: Pick<ServerConfig, "options" | "file" | "check"> & {
+    save(edit: ConfigEdit, asker: Omit<Asked, "what">): Made;
+  };
   stop(timeout: number | undefined, asker: Omit<Asked, "what">): Change;
   readonly tokens: TokensDeps;
   /** Gives a function that ends it, as the next one does. */
@@ -45,6 +50,9 @@ export function changeText(kind: ModuleChange, name: string, host: string | unde
 
 /** As the record says it. */
 export const applyText = "apply the configuration";
+
+/** As the record says it. */
+export const editText = "edit the configuration";
 
 export function serverFor(asker: Asker, deps: ServerDeps): Server {
   const own = `module ${asker.name}`;
@@ -78,6 +86,20 @@ export function serverFor(asker: Asker, deps: ServerDeps): Server {
       const refusal = refused(applyText);
       if (refusal === undefined) return deps.apply(asking(by)).inForce;
       return deps.changes.make({ what: applyText, ...asking(by) }, () => Promise.reject(refusal)).inForce;
+    },
+    config: {
+      options: () => deps.config.options(),
+      file: () => deps.config.file(),
+      check: async (text) => {
+        const refusal = refused("a check");
+        if (refusal !== undefined) throw refusal;
+        return deps.config.check(text);
+      },
+      save: (text, etag, { by } = {}) => {
+        const refusal = refused(editText);
+        if (refusal === undefined) return deps.config.save({ text, etag }, asking(by)).inForce;
+        return deps.changes.make({ what: editText, ...asking(by) }, () => Promise.reject(refusal)).inForce;
+      },
     },
     stop: async ({ timeout, by } = {}) => deps.stop(timeout, asking(by)),
     tokens: tokenChanges(deps.tokens, deps.changes, asking),

@@ -1,6 +1,7 @@
 /** What operates a running server: `module.server`, and the record of each change. */
 import type { CertificateState } from "./certificate.ts";
 import type { AuditFilter, AuditPage, Change } from "./change.ts";
+import type { ServerConfig } from "./config.ts";
 import type { AnnouncedEvents } from "./events.ts";
 import type { ConfigPlan } from "./plan.ts";
 import type { ListeningPort, ModuleState } from "./state.ts";
@@ -35,6 +36,8 @@ export interface Server {
   plan(): Promise<ConfigPlan>;
   /** Puts a changed configuration in force, as a whole or not at all; its record has the plan. */
   apply(options?: Pick<ChangeOptions, "by">): Promise<Change>;
+  /** Shows and edits the configuration. */
+  readonly config: ServerConfig;
   /** Begins to stop the server, as a signal does: requests in flight are finished first, the caller's too. */
   stop(options?: StopOptions): Promise<Change>;
   /** Makes and revokes tokens: changes like the others, but for their answer. */

@@ -22,6 +22,11 @@ export const errorTable = {
     message:
       "This server was started without a config file, so there is nothing to read again: start it with --config, or restart it",
   },
+  CONFIG_NOT_EDITABLE: { message: "The configuration cannot be edited here: {reason}" },
+  CONFIG_CHANGED: {
+    message: "The config file {path} is another one than the one that was edited: read it again, and edit that",
+  },
+  CONFIG_NOT_WRITTEN: { message: "The config file {path} cannot be written, so nothing has changed: {reason}" },
   CONFIG_NOT_APPLIED: { message: "Nothing has changed, since {step} failed: {reason}" },
   // Modules
   MODULE_NOT_FOUND: {

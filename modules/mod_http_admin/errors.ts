@@ -11,7 +11,7 @@ export const errors = {
   unknown_token: { status: 404, help: "There is no such token" },
   exists: { status: 409, help: "There is a token of that name" },
   conflict: { status: 409, help: "It cannot be so beside what is there" },
-  too_large: { status: 413, help: "The body is larger than 64 KiB" },
+  too_large: { status: 413, help: "The body is larger than 1 MiB" },
   unsupported: { status: 415, help: "The body is no JSON" },
   over_limit: { status: 429, help: "The token is over its rate or quota" },
   failed: { status: 500, help: "The server failed; its log has more" },

@@ -5,7 +5,8 @@ import type { AdminField, AdminFields, AdminInput, AdminOperation, HttpRequest }
 import { KEY_FIELD } from "./dashboard/keys.ts";
 import { AdminError } from "./errors.ts";
 
-const MAX_BODY_BYTES = 64 * 1024;
+/** Those who may not call are refused before. */
+const MAX_BODY_BYTES = 1024 * 1024;
 
 /** The body of an operation that takes a stream stays unread. @throws {AdminError} invalid, too_large, unsupported */
 export async function readInput(

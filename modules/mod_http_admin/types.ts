@@ -1,5 +1,17 @@
-/** What the Admin API answers, beside what the public types of `core/types.ts` say (such as `AuditPage`): for the dashboard. */
-import type { ConfigPlan } from "../../core/types.ts";
+/** What the Admin API answers, for the dashboard and other programs: what the host makes, and what this module makes of it. */
+export type {
+  AuditPage,
+  Change,
+  ConfigCheck,
+  ConfigFault,
+  ConfigFile,
+  ConfigPlan,
+  LogLine,
+  OptionSource,
+  OptionState,
+  OptionValueState,
+  ServerStatus,
+} from "../../core/types.ts";
 
 /** Figures of the server as a whole, of which an hour is kept. */
 export type ServerSeries =
@@ -101,71 +113,4 @@ export interface Figures {
   readonly received: number;
   readonly sent: number;
   readonly modules: number;
-}
-
-/** Where the value of an option comes from: a file, a variable of the environment, the command line or a program, nobody. */
-export type OptionSource = "file" | "environment" | "caller" | "default" | "unset";
-
-/** A value of an option, and its source; secrets are shown as `(secret)`. */
-export interface OptionValueState {
-  /** As JSON text on one line; undefined where it is not set and has no default. */
-  readonly value?: string;
-  readonly source: OptionSource;
-  /** It waits for the next start; the value is the one in force. */
-  readonly is_waiting?: boolean;
-}
-
-/** `GET /config`: an option, with the value that is in force. */
-export interface OptionState extends OptionValueState {
-  readonly name: string;
-  /** The module that declares it, "core" for the host; undefined for a name that nobody declares. */
-  readonly owner?: string;
-  readonly type?: string;
-  readonly describe?: string;
-  /** As JSON text. */
-  readonly default?: string;
-  readonly values?: readonly string[];
-  readonly min?: number;
-  readonly max?: number;
-  readonly unit?: string;
-  readonly is_secret: boolean;
-  /** It may be set inside an entry of `hosts`, too. */
-  readonly is_per_host: boolean;
-  /** `start`: a change waits for the next start. */
-  readonly applies: "now" | "start";
-  /** The variable of the environment that sets it. */
-  readonly variable: string;
-  /** Hosts with a value of their own. */
-  readonly hosts: readonly (OptionValueState & { readonly host: string })[];
-}
-
-/** `GET /config/file`: the file as it is, secrets and all. */
-export interface ConfigFile {
-  /** Undefined where the server was started without a file. */
-  readonly path?: string;
-  readonly format?: "yaml" | "json" | "script";
-  readonly text?: string;
-  /** Of this text: what saves another one gives it back. */
-  readonly etag?: string;
-  readonly is_editable: boolean;
-  /** Why it is not. */
-  readonly reason?: string;
-}
-
-/** What is wrong in a text of the configuration. */
-export interface ConfigFault {
-  readonly message: string;
-  /** The option, such as `http_ports` or `hosts.www.example.org.http_files_dir`. */
-  readonly path?: string;
-  /** From 1, in the text. */
-  readonly line?: number;
-  /** From 1. */
-  readonly column?: number;
-}
-
-/** `POST /config/check`: what a text would do that is not saved. */
-export interface ConfigCheck {
-  readonly faults: readonly ConfigFault[];
-  /** Undefined where the text has faults. */
-  readonly plan?: ConfigPlan;
 }

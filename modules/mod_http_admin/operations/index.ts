@@ -1,6 +1,7 @@
 /** Every operation of the server itself; modules add others. */
 import type { AdminOperation } from "../../../core/types.ts";
 import { openApi } from "../openapi.ts";
+import { configOperations } from "./config.ts";
 import { eventOperations } from "./events.ts";
 import { historyOperations } from "./history.ts";
 import { httpOperations } from "./http.ts";
@@ -14,6 +15,7 @@ export const operations: readonly AdminOperation[] = [
   ...serverOperations,
   ...moduleOperations,
   ...httpOperations,
+  ...configOperations,
   ...historyOperations,
   ...recentOperations,
   ...eventOperations,

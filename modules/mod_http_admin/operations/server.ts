@@ -20,21 +20,6 @@ export const serverOperations = [
     answer: "Caller",
     run: ({ by, scopes }) => ({ by, scopes: [...scopes] }),
   }),
-  defineOperation({
-    name: "plan",
-    method: "GET",
-    path: "/plan",
-    scope: "read",
-    help: "What a changed configuration makes of the server: the file is read again, and nothing is changed",
-    answer: "ConfigPlan",
-    run: ({ server }) => server.plan(),
-  }),
-  defineChange({
-    name: "apply",
-    path: "/apply",
-    help: "Put a changed configuration in force, as a whole or not at all",
-    run: ({ server, by }) => server.apply({ by }),
-  }),
   defineChange({
     name: "stop",
     path: "/stop",

@@ -1,0 +1,76 @@
+/** An edited configuration: what it would do, and how it is put in force. */
+import { type Config, type Problem, placeIn, show, TextError } from "../config/index.ts";
+import type { ConfigCheck, ConfigFault, ConfigPlan } from "../types.ts";
+import { ModhostError, reasonOf } from "../util/errors.ts";
+import { type ApplyDeps, type ApplyOptions, applyConfig, planConfig } from "./apply.ts";
+import type { Progress } from "./change.ts";
+import { assertEditable, type ConfigEdit, replaceConfigFile } from "./config_file.ts";
+
+/** Reads the configuration with this text in the place of its file's. */
+export type ReadWith = (text: string) => Promise<Config>;
+
+/** Nothing is changed, and nothing is thrown for what is wrong in the text. */
+export async function checkConfig(
+  parts: ApplyDeps,
+  options: ApplyOptions,
+  text: string,
+  read: ReadWith,
+): Promise<ConfigCheck> {
+  try {
+    return { faults: [], plan: await planConfig(parts, { ...options, read: () => read(text) }) };
+  } catch (error) {
+    const mask = (message: string) => parts.config.mask(message);
+    return { faults: faultsOf(error, text).map((fault) => ({ ...fault, message: mask(fault.message) })) };
+  }
+}
+
+/**
+ * Writes the file and applies it. What can be found wrong is found before anything is written, and where it cannot be
+ * applied, the file is what it was.
+ * @throws {ModhostError} CONFIG_NOT_EDITABLE, CONFIG_CHANGED, CONFIG_NOT_WRITTEN, and what `applyConfig` throws
+ */
+export async function editConfig(
+  parts: ApplyDeps,
+  options: ApplyOptions,
+  { edit, read, progress }: { readonly edit: ConfigEdit; readonly read: ReadWith; readonly progress: Progress },
+): Promise<ConfigPlan> {
+  await assertEditable(parts.config.file, edit);
+  await planConfig(parts, { ...options, read: () => read(edit.text) });
+  // Planning may have taken a while, and others have editors, too.
+  const path = await assertEditable(parts.config.file, edit);
+  const takeBack = await replaceConfigFile(path, edit.text);
+  progress.step("config file written, the former one kept beside it");
+  try {
+    return await applyConfig(parts, options, progress);
+  } catch (error) {
+    await takeBack().catch((failure: unknown) => {
+      options.log.host.error(
+        "The former text of %s is beside it, and could not be put back: %s",
+        path,
+        reasonOf(failure),
+      );
+    });
+    throw error;
+  }
+}
+
+function faultsOf(error: unknown, text: string): ConfigFault[] {
+  if (!ModhostError.is(error)) return [{ message: reasonOf(error) }];
+  const { cause, details } = error;
+  if (cause instanceof TextError) return [{ message: cause.what, line: cause.line, column: cause.column }];
+  const { list, name } = details as { readonly list?: readonly Problem[]; readonly name?: unknown };
+  if (error.code === "CONFIG_INVALID" && list !== undefined) {
+    return list.map(({ path, value, allowed }) => ({
+      message: `${path} is ${show(value)}, but ${allowed}`,
+      path,
+      ...placeIn(text, path),
+    }));
+  }
+  const path = error.code.startsWith("OPTION_") && typeof name === "string" ? name : pathOfModule(error.code);
+  return [{ message: error.message, ...(path === undefined ? {} : { path, ...placeIn(text, path) }) }];
+}
+
+/** What is wrong with a module that was not there before is told where it was named. */
+function pathOfModule(code: string): string | undefined {
+  return code.startsWith("MODULE_") ? "modules_enabled" : undefined;
+}

@@ -1,0 +1,109 @@
+/** The config file as people edit it: read with what tells whether it has changed, and replaced in one step. */
+import { isUtf8 } from "node:buffer";
+import { createHash } from "node:crypto";
+import { constants } from "node:fs";
+import { access, chmod, chown, open, readFile, realpath, rename, rm, stat } from "node:fs/promises";
+import { basename, dirname, join } from "node:path";
+import { formatOf } from "../config/index.ts";
+import type { ConfigFile } from "../types.ts";
+import { ModhostError, reasonOf } from "../util/errors.ts";
+
+/** Former texts that are kept beside the file. */
+const MAX_KEPT = 3;
+
+/** `path`: undefined where the host was started without a file. */
+export async function readConfigFile(path: string | undefined): Promise<ConfigFile> {
+  if (path === undefined) {
+    const reason = "the server was started without a config file: make a modhost.config.yaml, and start it again";
+    return { is_editable: false, reason };
+  }
+  const format = formatOf(path);
+  try {
+    const bytes = await readFile(path);
+    const reason = await reasonNotToEdit(path, bytes);
+    return { path, format, text: bytes.toString(), etag: etagOf(bytes), is_editable: reason === undefined, reason };
+  } catch (error) {
+    return { path, format, is_editable: false, reason: `it cannot be read: ${reasonOf(error)}` };
+  }
+}
+
+async function reasonNotToEdit(path: string, bytes: Buffer): Promise<string | undefined> {
+  if (formatOf(path) === "script") return "it is a program, whose text would run: edit it where it is, and reload";
+  if (basename(path) === "package.json") return "it is part of a package.json: edit it where it is, and reload";
+  if (!isUtf8(bytes)) return "it is no text in UTF-8";
+  const folder = dirname(await realpath(path));
+  const isWritable = await access(folder, constants.W_OK).then(
+    () => true,
+    () => false,
+  );
+  return isWritable ? undefined : `this process may not write in ${folder}`;
+}
+
+/** An edit of the file `path` that has the text with this etag. */
+export interface ConfigEdit {
+  readonly text: string;
+  readonly etag: string;
+}
+
+/** @throws {ModhostError} CONFIG_NOT_EDITABLE, CONFIG_CHANGED; gives the path of the file */
+export async function assertEditable(path: string | undefined, { etag }: ConfigEdit): Promise<string> {
+  const file = await readConfigFile(path);
+  if (path === undefined || !file.is_editable)
+    throw new ModhostError("CONFIG_NOT_EDITABLE", { reason: file.reason ?? "there is no file" });
+  if (file.etag !== etag) throw new ModhostError("CONFIG_CHANGED", { path });
+  return path;
+}
+
+/**
+ * Puts a text in the place of the file's, which is kept beside it: whoever reads sees the one or the other. Links stay, as
+ * do mode and owner. Gives what takes it back.
+ * @throws {ModhostError} CONFIG_NOT_WRITTEN
+ */
+export async function replaceConfigFile(path: string, text: string): Promise<() => Promise<void>> {
+  try {
+    const target = await realpath(path);
+    const former = await readFile(target);
+    await keep(target, former);
+    await write(target, text);
+    return () => write(target, former);
+  } catch (error) {
+    throw new ModhostError("CONFIG_NOT_WRITTEN", { path, reason: reasonOf(error) }, { cause: error });
+  }
+}
+
+/** `.1` is the latest. */
+async function keep(target: string, former: Buffer): Promise<void> {
+  for (let at = MAX_KEPT - 1; at > 0; at -= 1) {
+    await rename(`${target}.${at}`, `${target}.${at + 1}`).catch((error: NodeJS.ErrnoException) => {
+      if (error.code !== "ENOENT") throw error;
+    });
+  }
+  await write(`${target}.1`, former, target);
+}
+
+/** `like`: the file whose mode and owner it gets. */
+async function write(target: string, text: string | Buffer, like = target): Promise<void> {
+  const { mode, uid, gid } = await stat(like);
+  const draft = join(dirname(target), `.${basename(target)}.${process.pid}.new`);
+  try {
+    // Nobody else reads it before it has the mode and the owner of the other.
+    const file = await open(draft, "w", 0o600);
+    try {
+      await file.writeFile(text);
+      await file.sync();
+    } finally {
+      await file.close();
+    }
+    const made = await stat(draft);
+    if (made.uid !== uid || made.gid !== gid) await chown(draft, uid, gid);
+    await chmod(draft, mode & 0o7777);
+    await rename(draft, target);
+  } catch (error) {
+    await rm(draft, { force: true });
+    throw error;
+  }
+}
+
+function etagOf(bytes: Buffer): string {
+  return createHash("sha256").update(bytes).digest("hex").slice(0, 32);
+}
