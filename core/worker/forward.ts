@@ -13,6 +13,7 @@ import {
   inAscii,
   PASSED_FIELD,
   PEER_FIELD,
+  type Peer,
   REFUSED_FIELD,
   type Refusal,
 } from "./messages.ts";
@@ -123,17 +124,8 @@ export class Forwarder {
 
   #open(exchange: Exchange, isUpgrade: boolean): ClientRequest {
     const { raw } = exchange.request;
-    const { socket } = raw;
-    const { remoteAddress, remotePort, localPort, localAddress } = socket;
-    const peer = {
-      remoteAddress,
-      remotePort,
-      localPort,
-      localAddress,
-      encrypted: (socket as TLSSocket).encrypted === true,
-    };
-    const facts = { token: this.#deps.token, id: exchange.request.id, peer, bearer: bearerOf(exchange) };
-    const headers: string[] = [PEER_FIELD, inAscii(facts)];
+    const facts = { id: exchange.request.id, peer: peerOf(raw.socket), bearer: bearerOf(exchange) };
+    const headers: string[] = [PEER_FIELD, inAscii({ token: this.#deps.token, ...facts })];
     let isFramed = false;
     let hasHost = false;
     for (let at = 0; at < raw.rawHeaders.length; at += 2) {
@@ -158,6 +150,19 @@ export class Forwarder {
       setHost: false,
     });
   }
+}
+
+const peers = new WeakMap<Socket, Peer>();
+
+/** The two ends of a client's connection, which stay what they are. */
+function peerOf(socket: Socket): Peer {
+  let peer = peers.get(socket);
+  if (peer === undefined) {
+    const { remoteAddress, remotePort, localPort, localAddress } = socket;
+    const encrypted = (socket as TLSSocket).encrypted === true;
+    peers.set(socket, (peer = { remoteAddress, remotePort, localPort, localAddress, encrypted }));
+  }
+  return peer;
 }
 
 /** What a handler may know of the token that let the request in. */
@@ -221,7 +226,14 @@ function answerWith(exchange: Exchange, incoming: IncomingMessage): unknown {
     response.trailer_names = trailer.split(",").map((name) => name.trim());
     response.trailers = () => trailersOf(incoming);
   }
-  return response.send(incoming);
+  return response.send(wholeOf(incoming, exchange) ?? incoming);
+}
+
+/** The body of an answer that has come in one piece with its head: sent as one, it costs half of what a stream does. */
+function wholeOf(incoming: IncomingMessage, { request }: Exchange): Buffer | undefined {
+  const length = Number(incoming.headers["content-length"] ?? 0);
+  if (!incoming.complete || length === 0 || request.method === "HEAD") return undefined;
+  return incoming.readableLength === length ? incoming.read() : undefined;
 }
 
 function trailersOf({ rawTrailers }: IncomingMessage): Record<string, string> {

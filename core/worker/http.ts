@@ -12,6 +12,7 @@ import {
   inAscii,
   PASSED_FIELD,
   PEER_FIELD,
+  type Peer,
   REFUSED_FIELD,
   type Refusal,
   type RequestFacts,
@@ -185,7 +186,20 @@ function admit(
   }
   if (facts.id !== undefined) idsElsewhere.set(request, facts.id);
   if (facts.bearer !== undefined) bearers.set(request, facts.bearer);
-  for (const [name, value] of Object.entries(facts.peer ?? {})) {
-    Object.defineProperty(socket, name, { value, configurable: true, writable: true });
+  if (facts.peer !== undefined) disguise(socket, facts.peer);
+}
+
+const PEER_NAMES = ["remoteAddress", "remotePort", "localAddress", "localPort", "encrypted"] as const;
+
+/** Whose request a connection from the host carries. */
+const shown = new WeakMap<Socket, Peer>();
+
+/** From now on a connection from the host looks like that of the client whose request it carries. */
+function disguise(socket: Socket, peer: Peer): void {
+  const isNew = !shown.has(socket);
+  shown.set(socket, peer);
+  if (!isNew) return;
+  for (const name of PEER_NAMES) {
+    Object.defineProperty(socket, name, { get: () => shown.get(socket)?.[name], configurable: true });
   }
 }

@@ -78,12 +78,20 @@ export interface Serving {
   readonly grace: number;
 }
 
+/** The client's connection. */
+export interface Peer {
+  readonly remoteAddress: string | undefined;
+  readonly remotePort: number | undefined;
+  readonly localAddress: string | undefined;
+  readonly localPort: number | undefined;
+  readonly encrypted: boolean;
+}
+
 /** What the worker is told of a request: JSON in PEER_FIELD. */
 export interface RequestFacts {
   readonly token: string;
   readonly id: string;
-  /** Of the client's connection. */
-  readonly peer: Readonly<Record<string, unknown>>;
+  readonly peer: Peer;
   readonly bearer: Bearer | undefined;
 }
 
