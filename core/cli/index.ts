@@ -1,15 +1,17 @@
 /** What the commands that bundled modules bring have of the program: they alone import it. */
 export { errorLines, showChange, withServer } from "./admin/change.ts";
 export { type AdminAnswer, adminSocket, NoServerError, send, socketOption } from "./admin/client.ts";
+export { follow } from "./admin/follow.ts";
 export { withTokenFile } from "./admin/tokens.ts";
 export { type Command, type CommandContext, type CommandOption, UsageError } from "./command.ts";
 export { commandHelp, type HelpSection } from "./help.ts";
-export { columns } from "./output.ts";
+export { columns, type Output } from "./output.ts";
 export { callRpc, helpText } from "./rpc/call.ts";
 export { usageOf } from "./rpc/help.ts";
 export { callOptions, commandFirst, takeOwn } from "./rpc/parse.ts";
 export { Progress } from "./rpc/progress.ts";
 export { findApi, isAnswering, type Server, serverOf, serverWithin } from "./rpc/server.ts";
 export { surfaceOf } from "./rpc/surface.ts";
+export { Screen } from "./screen.ts";
 export { outliveReaders, type ServeOptions, type Service, serve } from "./serve.ts";
 export { findOptions, firstWord, type Options, readWords, takeOptions } from "./words.ts";

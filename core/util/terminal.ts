@@ -44,17 +44,29 @@ export function widthOf(text: string): number {
   return width;
 }
 
-/** A text without colours in no more than so many columns; an ellipsis stands for what is left out. */
+// biome-ignore lint/suspicious/noControlCharactersInRegex: colours begin with one
+const colorings = /(\u001b\[\d+m)/;
+const COLORS_END = "\u001b[0m";
+
+/** A text in no more than so many columns; an ellipsis stands for what is left out. Its colours stay. */
 export function cutTo(text: string, width: number): string {
   if (widthOf(text) <= width) return text;
   if (width < 1) return "";
-  let [kept, used] = ["", 1];
-  for (const { segment } of graphemes.segment(text)) {
-    used += wide.test(segment) ? 2 : 1;
-    if (used > width) break;
-    kept += segment;
+  let [kept, used, isColored] = ["", 1, false];
+  for (const [at, part] of text.split(colorings).entries()) {
+    // What was split by stands between.
+    if (at % 2 === 1) {
+      kept += part;
+      isColored = part !== COLORS_END;
+      continue;
+    }
+    for (const { segment } of graphemes.segment(part)) {
+      used += wide.test(segment) ? 2 : 1;
+      if (used > width) return `${kept}…${isColored ? COLORS_END : ""}`;
+      kept += segment;
+    }
   }
-  return `${kept}…`;
+  return kept;
 }
 
 /** Spaces behind a text, up to so many columns. */

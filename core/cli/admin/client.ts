@@ -80,7 +80,7 @@ export async function send<T>(
  * A socket that somebody else has put there is not the server's.
  * @throws {NoServerError}
  */
-function assertOwn(socketPath: string): void {
+export function assertOwn(socketPath: string): void {
   const socket = lstatSync(socketPath, { throwIfNoEntry: false });
   if (socket === undefined) throw new NoServerError(absent(socketPath));
   const own = [process.getuid?.(), 0, statSync(dirname(socketPath)).uid];
@@ -92,7 +92,8 @@ function absent(socketPath: string): string {
   return `No server runs here: there is no socket ${socketPath}. Start one by modhost run; if one runs, name its config file by --config, and see that http_admin is among its modules_enabled`;
 }
 
-function unreachable(socketPath: string, error: unknown): string {
+/** Why nobody was reached at a socket, for people. */
+export function unreachable(socketPath: string, error: unknown): string {
   const code = error instanceof Error && "code" in error ? error.code : undefined;
   if (code === "ENOENT") return absent(socketPath);
   if (code === "ECONNREFUSED") return `No server runs here: nobody listens at ${socketPath} any more`;

@@ -39,7 +39,7 @@ export function commandOf(
   return {
     name,
     help,
-    arguments: positional.map((field) => field.toUpperCase()).join(" "),
+    ...(positional.length === 0 ? {} : { arguments: positional.map((field) => field.toUpperCase()).join(" ") }),
     options: { ...Object.fromEntries(own), ...socketOption },
     ...(about === undefined ? {} : { about }),
     run: (context) =>

@@ -30,6 +30,8 @@ test("texts are cut to columns, and padded to them", () => {
   assert.equal(cutTo("abcdef", 4), "abc…");
   assert.equal(cutTo("日本語", 4), "日…");
   assert.equal(cutTo("abc", 0), "");
+  assert.equal(cutTo(`ab${painter(true)("red", "cdef")}gh`, 5), "ab\u001b[31mcd…\u001b[0m");
+  assert.equal(cutTo(`${painter(true)("red", "ab")}cdef`, 4), "\u001b[31mab\u001b[0mc…");
   assert.equal(padTo("日", 4), "日  ");
   assert.equal(padTo("abcdef", 4), "abcdef");
 });

@@ -1,0 +1,35 @@
+/** Events of the Admin API, as they come. */
+import { once } from "node:events";
+import type { IncomingMessage } from "node:http";
+import { request } from "../../util/node_http.ts";
+import { assertOwn, NoServerError, unreachable } from "./client.ts";
+
+/**
+ * The data of each event of one topic; ends when the server ends it, or the signal aborts.
+ * @throws {NoServerError} nobody answers at the socket
+ */
+export async function* follow<T>(socketPath: string, topic: string, signal: AbortSignal): AsyncGenerator<T> {
+  assertOwn(socketPath);
+  const path = `/admin/api/events?topics=${topic}`;
+  const sent = request({ socketPath, agent: false, path, signal }).end();
+  const response = await once(sent, "response").then(
+    ([response]) => response as IncomingMessage,
+    (error: unknown) => {
+      throw new NoServerError(unreachable(socketPath, error));
+    },
+  );
+  sent.on("error", () => undefined);
+  if (response.statusCode !== 200) throw new Error(`The server at ${socketPath} answered ${response.statusCode}`);
+  let rest = "";
+  try {
+    for await (const piece of response.setEncoding("utf8") as AsyncIterable<string>) {
+      const lines = (rest + piece).split("\n");
+      rest = lines.pop() ?? "";
+      for (const line of lines) if (line.startsWith("data: ")) yield JSON.parse(line.slice("data: ".length)) as T;
+    }
+  } catch {
+    // It broke off, which is an end as well.
+  } finally {
+    sent.destroy();
+  }
+}

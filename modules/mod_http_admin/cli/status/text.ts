@@ -1,0 +1,123 @@
+/** How a server is, as people read it. */
+import { columns, type Output } from "../../../../core/cli/index.ts";
+import { bracketed, cutTo, type Style } from "../../../../core/http/index.ts";
+import { printable, size_text } from "../../../../core/net/http.ts";
+import type { ModuleState, ServerStatus } from "../../../../core/types.ts";
+import type { Figures } from "../../types.ts";
+
+/** Requests beyond these are counted. */
+const MAX_SHOWN_REQUESTS = 10;
+/** A certificate that ends sooner is shown in colour. */
+const SOON_DAYS = 14;
+const DAY_MS = 24 * 60 * 60 * 1000;
+
+type Shown = Pick<Output, "paint" | "width">;
+
+/** The lines, none wider than the terminal. */
+export function statusLines(status: ServerStatus, output: Shown, figures?: Partial<Figures>): string[] {
+  const { paint, width } = output;
+  const title = (text: string) => paint("bold", text);
+  const lines = [
+    ...columns(summary(status, figures)).split("\n"),
+    "",
+    ...moduleLines(status.modules, output),
+    ...certificateLines(status.certificates, output),
+    ...requestLines(status.requests, title),
+    ...(status.warnings.length === 0 ? [] : [""]),
+    ...status.warnings.map((warning) => `${paint("yellow", "warning")}  ${printable(warning)}`),
+  ];
+  return width === undefined ? lines : lines.map((line) => cutTo(line, width));
+}
+
+function summary(status: ServerStatus, figures: Partial<Figures> | undefined): string[][] {
+  const { modules, addresses } = status;
+  const ports = addresses.map(({ service, address, port }) => `${service} on ${bracketed(address)}:${port}`);
+  return [
+    ["version", `modhost ${status.version}, process ${status.pid}`],
+    ["state", `${status.phase} since ${timeText(status.started)} (${agoText(status.started)})`],
+    ["config", status.config ?? "none"],
+    ["data", status.data_path],
+    ["ports", ports.join(", ") || "none"],
+    ["modules", countedStates(modules)],
+    ["connections", String(status.connections)],
+    ["requests", `${status.requests.length} being answered${rateText(figures)}`],
+    ...(figures?.rss === undefined ? [] : [["load", loadText(figures)]]),
+  ];
+}
+
+/** `9 loaded, 1 failed`. */
+function countedStates(modules: readonly ModuleState[]): string {
+  const counts = Map.groupBy(modules, ({ status }) => status);
+  return [...counts].map(([state, those]) => `${those.length} ${state}`).join(", ") || "none";
+}
+
+/** Those of the second before, from a server that counts them. */
+function rateText({ active, requests, errors, sent }: Partial<Figures> = {}): string {
+  if (active === undefined || requests === undefined) return "";
+  const failed = errors === undefined || errors === 0 ? "" : `, ${Math.round(errors)} failed`;
+  return `, ${Math.round(requests)}/s${failed}${sent === undefined ? "" : `, ${size_text(sent)}/s sent`}`;
+}
+
+function loadText({ cpu = 0, event_loop = 0, rss = 0, heap = 0 }: Partial<Figures>): string {
+  const share = (part: number) => `${Math.round(part * 100)} %`;
+  return `${share(cpu)} of a core, event loop ${share(event_loop)} busy, memory ${size_text(rss)} (heap ${size_text(heap)})`;
+}
+
+const styles: Readonly<Record<ModuleState["status"], Style>> = {
+  loaded: "green",
+  loading: "cyan",
+  unloading: "cyan",
+  quarantined: "yellow",
+  failed: "red",
+};
+
+function moduleLines(modules: readonly ModuleState[], { paint }: Shown): string[] {
+  const hosts = modules.some(({ host }) => host !== "*");
+  const rows = modules.map(({ name, host, status, note = "" }) => {
+    return [`  ${printable(name)}`, ...(hosts ? [host] : []), paint(styles[status], status), printable(note)];
+  });
+  const head = ["  MODULE", ...(hosts ? ["HOST"] : []), "STATE", "NOTE"].map((cell) => paint("dim", cell));
+  return columns([head, ...rows]).split("\n");
+}
+
+function certificateLines(certificates: ServerStatus["certificates"], { paint }: Shown): string[] {
+  if (certificates.length === 0) return [];
+  const rows = certificates.map(({ name, source, expires }) => {
+    if (expires === undefined) return [`  ${name}`, source, "", paint("yellow", "not issued yet")];
+    const days = Math.floor((Date.parse(expires) - Date.now()) / DAY_MS);
+    const left = days < 0 ? "expired" : `${days} days left`;
+    const style = days < 0 ? "red" : "yellow";
+    return [`  ${name}`, source, expires.slice(0, 10), days < SOON_DAYS ? paint(style, left) : left];
+  });
+  const head = ["  CERTIFICATE", "SOURCE", "UNTIL", ""].map((cell) => paint("dim", cell));
+  return ["", ...columns([head, ...rows]).split("\n")];
+}
+
+function requestLines(requests: readonly string[], title: (text: string) => string): string[] {
+  if (requests.length === 0) return [];
+  const more = requests.length - MAX_SHOWN_REQUESTS;
+  return [
+    "",
+    title("Being answered, the oldest first:"),
+    ...requests.slice(0, MAX_SHOWN_REQUESTS).map((request) => `  ${printable(request)}`),
+    ...(more > 0 ? [`  and ${more} more`] : []),
+  ];
+}
+
+/** By the clock of this machine, to the second. */
+export function timeText(iso: string): string {
+  const time = new Date(iso);
+  const local = new Date(time.getTime() - time.getTimezoneOffset() * 60_000);
+  return local.toISOString().slice(0, 19).replace("T", " ");
+}
+
+/** `12 s`, `3 min`, `5 h 2 min`, `12 days 3 h`. */
+export function agoText(iso: string, now = Date.now()): string {
+  const seconds = Math.max(0, Math.floor((now - Date.parse(iso)) / 1000));
+  if (seconds < 60) return `${seconds} s`;
+  const minutes = Math.floor(seconds / 60);
+  if (minutes < 60) return `${minutes} min`;
+  const hours = Math.floor(minutes / 60);
+  if (hours < 48) return `${hours} h ${minutes % 60} min`;
+  return `${Math.floor(hours / 24)} days ${hours % 24} h`;
+}
