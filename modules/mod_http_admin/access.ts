@@ -11,7 +11,7 @@ import {
 import type { AdminScope, HttpRequest, Module, TokenRefusal } from "../../core/types.ts";
 import { type Identity, isOfBrowser, isTyped, type PageKeys } from "./dashboard/keys.ts";
 import { AdminError, type AdminErrorCode } from "./errors.ts";
-import { userBehind } from "./peer.ts";
+import { Users } from "./peer.ts";
 
 /** A caller that is let in. */
 export interface Visitor {
@@ -22,6 +22,8 @@ export interface Visitor {
 
 /** @throws {AdminError} unauthorized, forbidden */
 export type Authorize = (request: HttpRequest) => Visitor | Promise<Visitor>;
+
+const users = new Users();
 
 const everything: ReadonlySet<AdminScope> = new Set<AdminScope>(["read", "admin"]);
 
@@ -150,7 +152,7 @@ async function fromHere(request: HttpRequest, hosts: ReadonlySet<string>, local:
   const refuse = (why: string) => new AdminError("forbidden", `${why}, see the option admin_tokens`);
   if (local === "none") throw refuse("Calls from this machine need a token, too");
   if (local === "any_user") return { by: "this machine", scopes: everything };
-  const user = await userBehind(request.conn);
+  const user = await users.behind(request.conn.socket);
   if (user === undefined)
     throw refuse("Which user of this machine calls cannot be told: call the admin socket, or with a token");
   if (user !== 0 && user !== process.getuid?.())

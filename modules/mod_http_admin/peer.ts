@@ -6,26 +6,61 @@ import type { Connection } from "../../core/types.ts";
 /** State of a connection that is open on both sides; of others the system no longer tells the user. */
 const ESTABLISHED = "01";
 
+const TABLES = ["/proc/net/tcp", "/proc/net/tcp6"];
+
+/** The fields of a line behind the state, up to the user: queues, timer, retransmissions. */
+const fieldsOfUser = /^\S+ \S+ +\S+ +(\d+) /;
+
 type Socket = Connection["socket"];
+type Read = (table: string) => Promise<string>;
 
-/** A connection keeps its user. */
-const known = new WeakMap<Socket, number>();
+const readTable: Read = (table) => readFile(table, "latin1").catch(() => "");
 
-/** The user's number; undefined where it cannot be told. */
-export async function userBehind({ socket }: Connection): Promise<number | undefined> {
-  const found = known.get(socket) ?? (await lookUp(socket));
-  if (found !== undefined) known.set(socket, found);
-  return found;
+/** Looks users up. The tables list every connection of the machine: those who ask meanwhile share the next reading. */
+export class Users {
+  /** A connection keeps its user. */
+  readonly #known = new WeakMap<Socket, number>();
+  readonly #read: Read;
+  #reading: Promise<unknown> = Promise.resolve();
+  #next: Promise<readonly string[]> | undefined;
+
+  constructor(read: Read = readTable) {
+    this.#read = read;
+  }
+
+  /** The user's number; undefined where it cannot be told. */
+  async behind(socket: Socket): Promise<number | undefined> {
+    const { remoteAddress, remotePort = 0, localAddress, localPort = 0 } = socket;
+    if (remoteAddress === undefined || localAddress === undefined) return undefined;
+    const known = this.#known.get(socket);
+    if (known !== undefined) return known;
+    const user = userOf(await this.#tables(), ends(remoteAddress, remotePort), ends(localAddress, localPort));
+    if (user !== undefined) this.#known.set(socket, user);
+    return user;
+  }
+
+  /** A reading that begins after the call: one that has begun may be of a time before the connection. */
+  #tables(): Promise<readonly string[]> {
+    this.#next ??= (async () => {
+      await this.#reading;
+      this.#next = undefined;
+      const tables = Promise.all(TABLES.map(this.#read));
+      this.#reading = tables;
+      return tables;
+    })();
+    return this.#next;
+  }
 }
 
-async function lookUp({ remoteAddress, remotePort, localAddress, localPort }: Socket): Promise<number | undefined> {
-  if (remoteAddress === undefined || localAddress === undefined) return undefined;
-  const [theirs, ours] = [ends(remoteAddress, remotePort ?? 0), ends(localAddress, localPort ?? 0)];
-  for (const file of ["/proc/net/tcp", "/proc/net/tcp6"]) {
-    const table = await readFile(file, "latin1").catch(() => "");
-    for (const line of table.split("\n").slice(1)) {
-      const [, local = "", remote = "", state, , , , uid] = line.trim().split(/\s+/);
-      if (state === ESTABLISHED && theirs.includes(local) && ours.includes(remote)) return Number(uid);
+function userOf(tables: readonly string[], theirs: readonly string[], ours: readonly string[]): number | undefined {
+  for (const table of tables) {
+    for (const [form, their] of theirs.entries()) {
+      const connection = ` ${their} ${ours[form]} ${ESTABLISHED} `;
+      const at = table.indexOf(connection);
+      if (at < 0) continue;
+      const from = at + connection.length;
+      const [, user] = fieldsOfUser.exec(table.slice(from, from + 200)) ?? [];
+      if (user !== undefined) return Number(user);
     }
   }
   return undefined;
