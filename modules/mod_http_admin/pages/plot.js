@@ -62,7 +62,8 @@ function settingsOf({ series, format, span, height = HEIGHT }, element) {
   const time = (/** @type {unknown} */ _plot, /** @type {number | null} */ at) =>
     at === null ? "" : new Date(at * 1000).toLocaleTimeString();
   /** @type {(plot: unknown, low: number, high: number) => [number, number]} */
-  const times = (_plot, low, high) => [span === undefined ? low : high - span, high];
+  const times = (_plot, low, high) =>
+    span === undefined ? [low, high] : [(high ?? Date.now() / 1000) - span, high ?? Date.now() / 1000];
   /** @type {(plot: unknown, low: number, high: number) => [number, number]} */
   const values = (_plot, _low, high) => [0, high > 0 ? high * 1.1 : 1];
   return {

@@ -1,0 +1,30 @@
+/** A plan: what a changed configuration makes of the server. */
+import { html } from "htm/preact";
+import { Badge } from "modhost/admin";
+
+/** @type {Record<string, string>} */
+const actions = {
+  load: "is loaded",
+  unload: "is unloaded",
+  exchange: "is exchanged for a new instance",
+  tell: "hears of it and goes on",
+  retry: "is tried again",
+};
+
+/** @param {{ plan: any }} props */
+export function Plan({ plan }) {
+  if (plan.isEmpty) return html`<p>Nothing differs from what is in force.</p>`;
+  const { options, hosts, modules, ports, certificates, waiting } = plan;
+  const shown = (/** @type {string | undefined} */ value) =>
+    value === undefined ? "not set" : html`<code>${value}</code>`;
+  const at = (/** @type {string} */ host) => (host === "*" ? "" : ` on ${host}`);
+  return html`<ul class="plain plan">
+    ${options.map((/** @type {any} */ each) => html`<li><code>${each.name}</code>${at(each.host)}: ${shown(each.from)} → ${shown(each.to)} ${each.applies === "start" && html`<${Badge} tone="warn">at the next start<//>`}</li>`)}
+    ${hosts.added.map((/** @type {string} */ host) => html`<li>The host ${host} is added</li>`)}
+    ${hosts.removed.map((/** @type {string} */ host) => html`<li>The host ${host} is removed</li>`)}
+    ${modules.map((/** @type {any} */ each) => html`<li>The module ${each.module}${at(each.host)} ${actions[each.action] ?? each.action} <span class="soft">(${each.because.join(", ")})</span></li>`)}
+    ${ports.map((/** @type {any} */ each) => html`<li>${each.service} ${each.action === "open" ? "opens" : "closes"} port ${each.port} of ${each.address}</li>`)}
+    ${certificates.map((/** @type {string} */ name) => html`<li>The certificate of ${name === "*" ? "every other name" : name} is another</li>`)}
+    ${waiting.length > 0 && html`<li>Waits for the next start: ${waiting.map((/** @type {string} */ name) => html`<code>${name}</code> `)}</li>`}
+  </ul>`;
+}

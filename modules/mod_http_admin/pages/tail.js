@@ -1,0 +1,36 @@
+/** The latest of something that goes on: what was there before, then what comes, bounded, held while somebody reads. */
+import { useEffect, useRef, useState } from "preact/hooks";
+import { useApi } from "./data.js";
+import { useTopic } from "./live.js";
+
+/** A browser draws no faster than this; what comes meanwhile is drawn at once. */
+const DRAW = 200;
+
+/**
+ * @param {{ path: string, query?: Record<string, unknown>, topic: string, keyOf: (value: any) => string | number, matches: (value: any) => boolean, max?: number }} source
+ *   `path` answers those before, the oldest first; `matches` chooses among those that come as `query` does
+ */
+export function useTail({ path, query = {}, topic, keyOf, matches, max = 500 }) {
+  const past = useApi(path, { query: { ...query, limit: max }, topic: "" });
+  const [come, setCome] = useState(/** @type {any[]} */ ([]));
+  const [isPaused, setPaused] = useState(false);
+  const waiting = useRef(/** @type {any[]} */ ([]));
+  useTopic(topic, (value) => {
+    waiting.current.push(value);
+    if (waiting.current.length > max) waiting.current.shift();
+  });
+  useEffect(() => setCome([]), [past.data]);
+  useEffect(() => {
+    if (isPaused) return undefined;
+    const timer = setInterval(() => {
+      if (waiting.current.length === 0) return;
+      const fresh = waiting.current;
+      waiting.current = [];
+      setCome((former) => [...former, ...fresh].slice(-max));
+    }, DRAW);
+    return () => clearInterval(timer);
+  }, [isPaused, max]);
+  const all = new Map([...(past.data ?? []), ...come.filter(matches)].map((value) => [keyOf(value), value]));
+  const values = [...all.values()].slice(-max);
+  return { past, values, isPaused, setPaused, count: waiting.current.length };
+}
