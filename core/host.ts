@@ -10,20 +10,24 @@ import { type ModuleChange, Operating } from "./host/operating.ts";
 import { assemble, certificateOptions, type HostParts } from "./host/parts.ts";
 import { Queue } from "./host/queue.ts";
 import { folderOf, logSettings, openLog, readAgain, readConfig, readWith, seconds } from "./host/reading.ts";
-import type { Host, HostOptions, HostPhase } from "./host/types.ts";
+import type { Handed, Host, HostOptions, HostPhase } from "./host/types.ts";
 import { entryFrom } from "./inline_modules.ts";
 import { Deadline } from "./module/deadline.ts";
 import { installHooks } from "./module/fresh_import.ts";
 import { moduleName } from "./module/locate.ts";
+import type { SavedState } from "./module/saved.ts";
 import { type ApplyOptions, applyConfig, planConfig } from "./operations/apply.ts";
 import type { Progress } from "./operations/change.ts";
 import { checkConfig, editConfig, type ReadWith } from "./operations/config_edit.ts";
+import { handOverText } from "./operations/server.ts";
+import type { HeldPort } from "./ports/inherited.ts";
 import type { ConfigPlan, ListeningPort, ModuleLog, ModuleState, ServerStatus } from "./types.ts";
 import { ModhostError, reasonOf } from "./util/errors.ts";
 import { createLog, type Log } from "./util/log.ts";
 import { stackOf } from "./util/stack.ts";
 
-export type { Host, HostOptions, HostPhase } from "./host/types.ts";
+export type { Handed, Host, HostOptions, HostPhase } from "./host/types.ts";
+export type { SavedState } from "./module/saved.ts";
 
 /** Makes a host; nothing happens before `start`. */
 export function createHost(options: HostOptions = {}): Host {
@@ -49,6 +53,13 @@ class ModuleHost implements Host {
     announce: (event, data) => this.#announce(event, data),
     change: (kind, name, host, progress) => this.#change(kind, name, host, progress),
     plan: () => this.plan(),
+    prepare: (successor, progress) =>
+      this.#enqueue(handOverText, async () => {
+        const { successor: prepare } = this.#options;
+        const reason = "only a server that modhost run has started can be handed over";
+        if (prepare === undefined) throw new ModhostError("CHANGE_REFUSED", { what: handOverText, reason });
+        await prepare(successor, progress);
+      }),
     apply: (progress) => this.#reconfigure((parts, options) => applyConfig(parts, options, progress)),
     check: (text) => this.#reconfigure((parts, options) => checkConfig(parts, options, text, this.#readWith(parts))),
     edit: (edit, progress) =>
@@ -99,6 +110,16 @@ class ModuleHost implements Host {
     if (by !== undefined) this.#operating.changes.note({ what: "stop", by });
     this.#stopping = this.#stop(timeout).finally(() => this.#end.resolve());
     return this.#stopping;
+  }
+
+  async handOver(): Promise<Handed> {
+    if (this.#stopping !== undefined || this.state !== "running") {
+      throw new ModhostError("CHANGE_REFUSED", { what: handOverText, reason: `it is ${this.state}` });
+    }
+    const handing = { ports: [] as HeldPort[], states: [] as SavedState[] };
+    this.#stopping = this.#stop(undefined, handing).finally(() => this.#end.resolve());
+    await this.#stopping;
+    return handing;
   }
 
   get ended(): Promise<void> {
@@ -242,7 +263,8 @@ class ModuleHost implements Host {
     }
   }
 
-  async #stop(timeout: number | undefined): Promise<void> {
+  /** `handing` gets what is kept for another host. */
+  async #stop(timeout: number | undefined, handing?: { ports: HeldPort[]; states: SavedState[] }): Promise<void> {
     const hasServed = this.state === "running" && this.#listens();
     if (this.state === "new" || this.#running === undefined) {
       this.state = "stopped";
@@ -256,14 +278,16 @@ class ModuleHost implements Host {
     this.#moduleWatch?.close();
     quarantine.stop();
     if (hasServed) this.#announce("server-leaving", {});
-    const delay = hasServed ? seconds(config, "stop_delay", 0) : 0;
+    const delay = hasServed && handing === undefined ? seconds(config, "stop_delay", 0) : 0;
     // Everything is served meanwhile: balancers have to notice first.
     if (delay > 0) await sleep(delay * 1000);
     const deadline = new Deadline(timeout ?? seconds(config, "stop_timeout", 15));
+    handing?.ports.push(...(await ports.hold()));
     if (hasServed) this.#announce("server-stopping", {});
     ports.close();
     await deadline.wait(Promise.all([kept, ports.heard(), this.#queue.settled()]));
     await modules.drain(deadline);
+    handing?.states.push(...(await modules.save()));
     if (hasServed) this.#announce("server-stopped", {});
     await modules.stop(deadline);
     ports.destroy();

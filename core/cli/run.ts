@@ -1,15 +1,19 @@
 import { variableOf } from "../config/index.ts";
-import { createHost, type Host } from "../host.ts";
+import { createHost, type Host, type HostOptions } from "../host.ts";
 import { planLines } from "../operations/plan_text.ts";
 import type { Change } from "../types.ts";
 import { ModhostError, reasonOf } from "../util/errors.ts";
-import { stackOf } from "../util/stack.ts";
+import { portText } from "./addresses.ts";
 import { changeText } from "./admin/change.ts";
 import { type Command, type CommandContext, UsageError } from "./command.ts";
 import { inheritedSockets } from "./handover/activation.ts";
-import { filesArgument, hostOptions } from "./hosted.ts";
+import { type Former, formerProcess } from "./handover/former.ts";
+import { takeOver } from "./handover/request.ts";
+import { filesArgument, hostOptions, httpOf, withHost } from "./hosted.ts";
 import type { Output } from "./output.ts";
-import { type Service, serve } from "./serve.ts";
+import { RunService } from "./run_service.ts";
+import { serve } from "./serve.ts";
+import { ServiceManager } from "./service_manager.ts";
 import { announceStop, type StopProgress } from "./stopping.ts";
 import { watchLoop } from "./watchdog.ts";
 import { announce } from "./welcome.ts";
@@ -34,6 +38,15 @@ export const run: Command = {
       type: "boolean",
       help: "Reload modules when their files are saved, and apply a changed config file; failures are shown here, and in the browser",
     },
+    takeover: {
+      type: "boolean",
+      help: "Take the place of the server that runs: it starts this program, hands it its ports, and ends; without one, start",
+    },
+    wait: {
+      type: "string",
+      value: "SECONDS",
+      help: "With --takeover: how long requests that last may hold it up, while everything is served; default 60",
+    },
     inspect: {
       type: "string",
       value: "[HOST:PORT]",
@@ -42,41 +55,70 @@ export const run: Command = {
     "inspect-brk": { type: "string", value: "[HOST:PORT]", help: "The same, and wait for it before anything runs" },
   },
   async run(context) {
-    const { output } = context;
-    const watch = (change: Change) => output.show({ event: "changed", change }, () => changeText(output, change));
+    if (context.options.wait !== undefined && context.options.takeover !== true)
+      throw new UsageError("--wait goes with --takeover");
+    if (context.options.takeover === true) {
+      const code = await takeOver(context);
+      if (code !== undefined) return code;
+    }
+    const { output, env } = context;
     const isQuiet = context.options.quiet === true;
-    const host = createHost({
-      ...hostOptions({ ...context, env: environmentOf(context) }, context.args),
-      sockets: inheritedSockets(context.env),
-      ...(context.options.watch === true ? { watch } : {}),
+    const options = hostOptions({ ...context, env: environmentOf(context) }, context.args);
+    const former = formerProcess(env);
+    const given = former === undefined ? { sockets: inheritedSockets(env) } : await followed(former, options);
+    const watch = (change: Change) => output.show({ event: "changed", change }, () => changeText(output, change));
+    const manager = new ServiceManager({
+      env,
+      failed: (reason) => service.host.log.warn("The service manager is not told how the server is: %s", reason),
     });
-    const start = async () => {
-      await host.start();
-      const seconds = Number(host.config.value("loop_watchdog"));
-      if (seconds > 0) watchLoop({ seconds, exits: host.config.value("loop_watchdog_exit") === true });
-      if (host.state === "running" && !isQuiet) announce(host, output);
-    };
-    let by: string | undefined;
+    let isWatched = false;
+    const service = new RunService(
+      {
+        make: (more) => createHost({ ...options, ...more, ...(context.options.watch === true ? { watch } : {}) }),
+        async started(host) {
+          const seconds = Number(host.config.value("loop_watchdog"));
+          if (seconds > 0 && !isWatched) {
+            isWatched = true;
+            watchLoop({ seconds, exits: host.config.value("loop_watchdog_exit") === true });
+          }
+          if (!isQuiet) announce(host, output);
+          await manager.ready(servedText(host));
+        },
+        leaving: () => void manager.reloading("Handing over to another process"),
+        output,
+        env,
+        former,
+      },
+      given,
+    );
     let progress: StopProgress | undefined;
-    const service: Service = {
-      start,
-      stop() {
-        // Who ends a running server is on record; without a signal it was an exception that nobody caught.
-        const asked = by ?? (host.state === "running" ? "uncaught exception" : undefined);
-        return host.stop(asked === undefined ? {} : { by: asked }).finally(() => progress?.ended());
+    const code = await serve(
+      {
+        start: () => service.start(),
+        async stop() {
+          if (service.host.state === "running") void manager.stopping("Stopping");
+          await service.stop();
+          progress?.ended();
+          await manager.close();
+        },
+        ended: service.ended,
+        report: (error) => service.report(error),
+        contain: (error) => service.contain(error),
+        exiting: (error) => service.exiting(error),
       },
-      ended: host.ended,
-      report: (error) => host.report(error),
-      contain: (error) => host.contain(error),
-      exiting: (error) => host.log.error("The process ends without a drain: %s", stackOf(error)),
-    };
-    return serve(service, {
-      interrupted(signal) {
-        by = `signal ${signal}`;
-        if (!isQuiet) progress = announceStop(host, output, signal);
+      {
+        interrupted(signal) {
+          service.by = `signal ${signal}`;
+          if (!isQuiet) progress = announceStop(service.host, output, signal);
+        },
+        async reload() {
+          await manager.reloading("Applying the configuration");
+          await reload(service.host, output);
+          if (service.host.state === "running") await manager.ready(servedText(service.host));
+        },
       },
-      reload: () => void reload(host, output),
-    });
+    );
+    return code;
   },
 };
 
@@ -90,6 +132,29 @@ function environmentOf({ options, env }: CommandContext): NodeJS.ProcessEnv {
     ...(port === undefined ? {} : { [variableOf("http_ports")]: String(port) }),
     ...(quiet === true ? { [variableOf("http_log")]: "false", [variableOf("log_level")]: "warn" } : {}),
   };
+}
+
+/** What the server before this process leaves, once this one has shown that it loads everything. */
+async function followed(former: Former, options: HostOptions): Promise<Pick<HostOptions, "sockets" | "states">> {
+  try {
+    await withHost(options, (host) => former.checked(host));
+  } catch (error) {
+    former.failed(error);
+    throw error;
+  }
+  const { ports, states } = await former.begun();
+  return { sockets: ports, states };
+}
+
+/** One line for whoever looks after the service. */
+function servedText(host: Host): string {
+  const apps =
+    httpOf(host)
+      ?.routes()
+      .map(({ app }) => app) ?? [];
+  const failed = host.modules().filter(({ status }) => status === "failed").length;
+  const ports = host.listening().map(portText).join(", ") || "no port";
+  return `Serving ${new Set(apps).size} apps on ${ports}${failed === 0 ? "" : `; ${failed} modules have failed`}`;
 }
 
 /** Applies what has changed in the configuration, and tells what that was, or why there was nothing. */

@@ -8,7 +8,14 @@ import { auditPage } from "../operations/audit_pages.ts";
 import type { Asked, Progress } from "../operations/change.ts";
 import { Changes, type Made } from "../operations/changes.ts";
 import { type ConfigEdit, readConfigFile } from "../operations/config_file.ts";
-import { applyText, changeText, editText, type ModuleChange, type ServerDeps } from "../operations/server.ts";
+import {
+  applyText,
+  changeText,
+  editText,
+  handOverText,
+  type ModuleChange,
+  type ServerDeps,
+} from "../operations/server.ts";
 import { threshold } from "../tls/expiry.ts";
 import type {
   AuditFilter,
@@ -19,6 +26,7 @@ import type {
   ConfigPlan,
   LogLine,
   ServerStatus,
+  Successor,
 } from "../types.ts";
 import { ModhostError } from "../util/errors.ts";
 import type { Log } from "../util/log.ts";
@@ -44,6 +52,8 @@ export interface OperatingDeps {
   check(text: string): Promise<ConfigCheck>;
   /** Writes the config file and applies it when it is its turn. */
   edit(edit: ConfigEdit, progress: Progress): Promise<ConfigPlan>;
+  /** Prepares another process, when it is its turn. */
+  prepare(successor: Successor, progress: Progress): Promise<void>;
 }
 
 export type { ModuleChange };
@@ -86,6 +96,14 @@ export class Operating implements ServerDeps {
     save: (edit, asker) =>
       this.changes.make({ ...asker, what: editText }, (progress) => this.#deps.edit(edit, progress)),
   };
+
+  handOver(successor: Successor, asker: Omit<Asked, "what">): Made {
+    const made = this.changes.make({ ...asker, what: handOverText }, (progress) =>
+      this.#deps.prepare(successor, progress),
+    );
+    void made.inForce.then((change) => this.#tell(change));
+    return made;
+  }
 
   stop(timeout: number | undefined, asker: Omit<Asked, "what">): Change {
     const { host } = this.#deps;

@@ -9,6 +9,7 @@ import { Items } from "../module/items.ts";
 import { Modules } from "../module/lifecycle.ts";
 import { moduleName } from "../module/locate.ts";
 import type { ModuleContext } from "../module/module_context.ts";
+import { givenOnce } from "../module/saved.ts";
 import { SharedTables } from "../module/shared.ts";
 import { Timers } from "../module/timers.ts";
 import { type QuarantineRules, QuarantineWatch } from "../operations/quarantine_watch.ts";
@@ -101,6 +102,7 @@ export function assemble(deps: HostPartsDeps): HostParts {
   };
   const modules = new Modules({
     context,
+    takeSaved: givenOnce(options.states),
     catalog,
     grace: () => seconds(parts.config, "unload_grace", 10),
     settle: () => ports.settle(),

@@ -3,9 +3,24 @@ import type { Socket } from "node:net";
 import type { Config } from "../config/index.ts";
 import type { InlineModule } from "../inline_modules.ts";
 import type { Clock } from "../module/clock.ts";
-import type { InheritedSocket } from "../ports/inherited.ts";
-import type { Change, ConfigPlan, ListeningPort, ModuleLog, ModuleState, ServerStatus } from "../types.ts";
+import type { SavedState } from "../module/saved.ts";
+import type { Progress } from "../operations/change.ts";
+import type { HeldPort, InheritedSocket } from "../ports/inherited.ts";
+import type { Change, ConfigPlan, ListeningPort, ModuleLog, ModuleState, ServerStatus, Successor } from "../types.ts";
 import type { LogSettings } from "../util/log.ts";
+
+/**
+ * Resolves when the other process can begin, and calls `host.handOver` then.
+ * @throws {ModhostError} NOT_HANDED_OVER: nothing has changed
+ */
+export type PrepareSuccessor = (wanted: Successor, progress: Progress) => Promise<void>;
+
+/** What a host leaves to the one that goes on in its place. */
+export interface Handed {
+  /** They are open; whoever connects waits. */
+  readonly ports: readonly HeldPort[];
+  readonly states: readonly SavedState[];
+}
 
 export interface HostOptions {
   /** The whole configuration: no file is looked for, unless `configPath` names one, over which these values win. */
@@ -21,8 +36,12 @@ export interface HostOptions {
   readonly modules?: readonly InlineModule[];
   /** False: everything is loaded and no port is opened. Default true. */
   readonly listen?: boolean;
-  /** Listening sockets that the process was started with, such as those of systemd. */
+  /** Listening sockets that the process was started with, such as those of systemd, or ports of a host before this one. */
   readonly sockets?: readonly InheritedSocket[];
+  /** What modules of a host before this one have saved, for `module.restore`. */
+  readonly states?: readonly SavedState[];
+  /** Prepares a process that is to go on in place of this host; without it, `module.server.hand_over` is refused. */
+  readonly successor?: PrepareSuccessor;
   /** False: no certificate is read or made, and nothing is served over TLS. Default true. */
   readonly tls?: boolean;
   /** Over the options log_level and log_format; false: nothing is written. */
@@ -56,6 +75,11 @@ export interface Host extends AsyncDisposable {
    * `by`, who wants it is recorded as for other changes.
    */
   stop(options?: { readonly timeout?: number; readonly by?: string }): Promise<void>;
+  /**
+   * As `stop`, but for another host that goes on in its place: the ports stay open, and new connections wait for it.
+   * @throws {ModhostError} CHANGE_REFUSED when it does not run
+   */
+  handOver(): Promise<Handed>;
   /** Resolves when the host has stopped, whoever asked for it: a module may by `module.stop_server()`. */
   readonly ended: Promise<void>;
   /** Loads a module by name or path: on all hosts, unless one is named. */

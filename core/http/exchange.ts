@@ -57,7 +57,7 @@ export class Exchange implements HttpEvent, LayeredExchange, TokenUse {
   readonly #head: HeadFacts;
   /** Whose value is the answer. */
   #route: Route | undefined;
-  readonly #began = performance.now();
+  readonly began = performance.now();
   #resolution: Resolution | undefined;
   #next = 0;
   #mount: Mount | undefined;
@@ -221,8 +221,11 @@ export class Exchange implements HttpEvent, LayeredExchange, TokenUse {
   }
 
   describe(): string {
-    const seconds = Math.round((performance.now() - this.#began) / 1000);
-    return `${this.request.method} ${this.request.url.raw_path} (${seconds} s)`;
+    return `${this.request.method} ${this.request.url.raw_path} (${Math.round((performance.now() - this.began) / 1000)} s)`;
+  }
+
+  get endsWhenTold(): boolean {
+    return this.switched || this.request.isTold;
   }
 
   /** Its token counts what it moves, until it is over. */
@@ -380,7 +383,7 @@ export class Exchange implements HttpEvent, LayeredExchange, TokenUse {
       status,
       bytes: response.bytes,
       received: request.received,
-      duration: performance.now() - this.#began,
+      duration: performance.now() - this.began,
       busy: this.#busy,
       app: this.#mount?.name,
       module: this.#mount?.owner.name,

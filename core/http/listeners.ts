@@ -1,5 +1,5 @@
 import type { Server } from "node:http";
-import { createSecureServer, type Http2SecureServer, type ServerHttp2Session } from "node:http2";
+import { constants, createSecureServer, type Http2SecureServer, type ServerHttp2Session } from "node:http2";
 import type { Socket } from "node:net";
 import { setImmediate as nextTurn } from "node:timers/promises";
 import type { TlsOptions } from "node:tls";
@@ -29,6 +29,9 @@ export interface Receiver {
   upgrades(request: IncomingMessage): boolean;
   serveUpgrade(request: IncomingMessage, handover: Handover): void;
 }
+
+/** As a server says that it is to end, and does not yet (RFC 9113, 6.8). */
+const LAST_STREAM = 2 ** 31 - 1;
 
 /** Connections taken over so far, and requests refused since they could not be parsed. */
 interface ListenerCounts {
@@ -134,6 +137,15 @@ export class Listeners {
     this.counts.plain += plain;
     this.counts.secure += secure;
     this.counts.malformed += malformed;
+  }
+
+  /**
+   * Asks clients to go on by other connections: of HTTP/2 those that are there, by a GOAWAY that still lets them ask. Of
+   * HTTP/1 each is closed with its next answer.
+   */
+  leave(): void {
+    for (const session of this.#sessions)
+      if (!session.destroyed) session.goaway(constants.NGHTTP2_NO_ERROR, LAST_STREAM);
   }
 
   /** Closes connections without a request; HTTP/2 ones end when their last request is answered. */

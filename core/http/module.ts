@@ -3,7 +3,7 @@ import type { Module } from "../types.ts";
 import type { LayerInfo, MiddlewareLayer } from "./layer.ts";
 import type { RequestCounts } from "./request_counts.ts";
 import type { RouteInfo } from "./route.ts";
-import type { Explanation } from "./service.ts";
+import type { Explanation, HttpService } from "./service.ts";
 import type { HttpSettings } from "./settings.ts";
 
 /** What `module.depends<HttpModule>("http")` gives, and `host.exports("http")`. */
@@ -18,6 +18,15 @@ export interface HttpModule {
   active(): string[];
   /** Requests by route: counted, once for all, while any module that has asked for them is loaded. */
   counts(asker: Module): RequestCounts;
+  /** Those that began more than so many seconds ago, and do not end by being told that the server stops. */
+  lasting(seconds: number): string[];
+  /**
+   * Everything is answered on, and clients are asked to go on by other connections: each of HTTP/1 is closed with its next
+   * answer. What is returned ends it.
+   */
+  leave(): () => void;
+  /** What a service of another module answers is told among `active`, until what is returned is called. */
+  beside(service: HttpService): () => void;
   /** The application whose contexts all requests have: for middleware that is to be made for one. */
   readonly koa: Koa;
   /**

@@ -198,6 +198,11 @@ export class Request implements HttpRequest, TokenBearer {
     return this.#leave.signal;
   }
 
+  /** Somebody has asked for `leaving`. */
+  get isTold(): boolean {
+    return this.#leave !== undefined;
+  }
+
   /** Tells the handler that its module is to be unloaded as soon as the request is over. */
   leave(): void {
     this.#isLeft = true;

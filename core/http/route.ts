@@ -38,6 +38,10 @@ export interface ActiveRequest {
   cut(): void;
   /** For people who ask what is being waited for: `GET /path (3 s)`. */
   describe(): string;
+  /** On the clock of `performance`. */
+  readonly began: number;
+  /** It ends when its module leaves: a websocket, an event stream, a handler that has asked for `request.leaving`. */
+  readonly endsWhenTold: boolean;
 }
 
 /** A mounted app as its routes know it. */

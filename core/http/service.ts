@@ -11,7 +11,7 @@ import { decodePath, parseTarget } from "./paths.ts";
 import { type PipelineService, pipeline } from "./pipeline.ts";
 import { ProgressWatch } from "./progress.ts";
 import { TrustedProxies } from "./proxies.ts";
-import type { RouteInfo } from "./route.ts";
+import type { ActiveRequest, RouteInfo } from "./route.ts";
 import { RouteTable } from "./routes.ts";
 import type { HttpEnvironment, HttpSettings } from "./settings.ts";
 import { type Handover, wantsWebsocket, websocketMethod } from "./upgrade.ts";
@@ -247,9 +247,8 @@ export class HttpService implements PipelineService {
   }
 
   /** What is being answered, the oldest first. */
-  active(): string[] {
-    const mounts = [...this.#leaving, ...this.#mounts];
-    return mounts.flatMap(({ active }) => [...active].map((request) => request.describe()));
+  active(): ActiveRequest[] {
+    return [...this.#leaving, ...this.#mounts].flatMap(({ active }) => [...active]);
   }
 
   figures(): ServiceFigures {
@@ -268,6 +267,17 @@ export class HttpService implements PipelineService {
     return { connections, malformed, active };
   }
 
+  /** Answers everything on, and lets clients go on by other connections, which may lead to another process soon. */
+  leave(): void {
+    this.stopping = true;
+    for (const listeners of this.#everyListeners()) listeners.leave();
+  }
+
+  /** What `leave` has begun is over. */
+  stay(): void {
+    this.stopping = false;
+  }
+
   /** Closes idle connections now, and each other one after its current request. */
   stop(): void {
     this.stopping = true;
@@ -280,7 +290,7 @@ export class HttpService implements PipelineService {
     if (this.#successor !== undefined) return;
     this.stop();
     const cutting = () => {
-      const names = namesOfCut([...this.#leaving, ...this.#mounts].flatMap(({ active }) => [...active]));
+      const names = namesOfCut(this.active());
       if (names === undefined) return;
       this.environment.log.warn("Cut off, since they had not ended after %d s: %s", grace, names);
     };

@@ -66,6 +66,19 @@ export class Catalog {
     return this.hosts().flatMap((host) => this.#enabled(host).map((name) => ({ name, host })));
   }
 
+  /** Evaluates all that is wanted, and what that names as dependencies. */
+  async evaluate(failed: (name: string, error: unknown) => void): Promise<void> {
+    const names = [...new Set(this.wanted().map(({ name }) => name))];
+    for (const name of names) {
+      try {
+        const { depends } = await this.code(name);
+        names.push(...depends.filter((other) => !names.includes(other) && !this.isDisabled(other, "*")));
+      } catch (error) {
+        failed(name, error);
+      }
+    }
+  }
+
   /** Host names that modules are loaded for: "*" alone where no `hosts` are configured. */
   hosts(): readonly string[] {
     const hosts = this.#config.hosts();

@@ -13,6 +13,7 @@ import type { Dependency, Dependent } from "./module_context.ts";
 import type { ModulesDeps } from "./modules_deps.ts";
 import { isPartOf, labelOf, newOperation, type Operation, type OperationProgress, unheard } from "./operation.ts";
 import { QuarantineList } from "./quarantine_list.ts";
+import { type SavedState, saveAll, withState } from "./saved.ts";
 import { Transition, type TransitionSteps } from "./transition.ts";
 
 /**
@@ -95,17 +96,8 @@ export class Modules {
   // --------------------------------------------------------------------------------------------------- operations
 
   /** Evaluates all that is enabled, and what that names as dependencies, so that every option is declared. */
-  async prepare(): Promise<void> {
-    const { catalog } = this.#deps;
-    const names = [...new Set(catalog.wanted().map(({ name }) => name))];
-    for (const name of names) {
-      try {
-        const { depends } = await catalog.code(name);
-        names.push(...depends.filter((other) => !names.includes(other) && !catalog.isDisabled(other, "*")));
-      } catch (error) {
-        this.#fail(name, "*", error);
-      }
-    }
+  prepare(): Promise<void> {
+    return this.#deps.catalog.evaluate((name, error) => this.#fail(name, "*", error));
   }
 
   /** Loads all that is enabled; what fails is noted and stops nothing else. */
@@ -214,6 +206,11 @@ export class Modules {
     await deadline.within(this.#deps.grace()).wait(Promise.all(waits));
   }
 
+  /** What modules save for those that go on in their place. */
+  save(): Promise<SavedState[]> {
+    return saveAll(inOrder(this.#instances.live()));
+  }
+
   /** Unloads everything, last first. */
   async stop(deadline: Deadline): Promise<void> {
     for (const instance of this.#lastFirst()) await this.#unloadAll([instance], deadline);
@@ -305,7 +302,9 @@ export class Modules {
     if (!isKnown) catalog.verify(code);
     const place = code.global ? "*" : host;
     for (const dependency of code.depends) await this.#ensureDependency(name, dependency, place, operation);
-    const instance = await this.#build(code, { name, host: place }, { reloading: false }, operation);
+    const instance = await withState(this.#deps.takeSaved(keyOf(name, place)), (options) =>
+      this.#build(code, { name, host: place }, { reloading: false, ...options }, operation),
+    );
     try {
       this.#commit([instance]);
     } catch (error) {

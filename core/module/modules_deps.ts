@@ -11,6 +11,8 @@ export interface ModulesDeps {
   settle(): Promise<void>;
   /** The ports are open: `module.ready` is called after a load. */
   isRunning(): boolean;
+  /** What an instance has saved before this host began; it is given once. */
+  takeSaved(key: string): { readonly value: unknown } | undefined;
   announce(event: string, data: unknown): void;
   /** The module is unloaded: ends the connections that its services have left. */
   hangUp(name: string): void;

@@ -34,6 +34,7 @@ const refusals: ReadonlySet<ErrorCode> = new Set<ErrorCode>([
   "MODULE_DISABLED",
   "MODULE_NOT_FOUND",
   "MODULE_NOT_LOADED",
+  "NOT_HANDED_OVER",
   "TOKEN_EXISTS",
   "TOKEN_INVALID",
   "TOKEN_UNKNOWN",

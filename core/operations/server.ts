@@ -11,6 +11,7 @@ import type {
   Server,
   ServerConfig,
   ServerStatus,
+  Successor,
 } from "../types.ts";
 import { ModhostError } from "../util/errors.ts";
 import type { Asked } from "./change.ts";
@@ -32,6 +33,7 @@ export interface ServerDeps {
     save(edit: ConfigEdit, asker: Omit<Asked, "what">): Made;
   };
   stop(timeout: number | undefined, asker: Omit<Asked, "what">): Change;
+  handOver(successor: Successor, asker: Omit<Asked, "what">): Made;
   readonly tokens: TokensDeps;
   /** Gives a function that ends it, as the next one does. */
   follow(event: string, hear: (data: never) => void, owner: string): () => void;
@@ -50,6 +52,7 @@ export function changeText(kind: ModuleChange, name: string, host: string | unde
 
 /** As the record says it. */
 export const applyText = "apply the configuration";
+export const handOverText = "hand over to another process";
 
 /** As the record says it. */
 export const editText = "edit the configuration";
@@ -102,6 +105,11 @@ export function serverFor(asker: Asker, deps: ServerDeps): Server {
       },
     },
     stop: async ({ timeout, by } = {}) => deps.stop(timeout, asking(by)),
+    hand_over: (successor = {}, { by } = {}) => {
+      const refusal = refused(handOverText);
+      if (refusal === undefined) return deps.handOver(successor, asking(by)).inForce;
+      return deps.changes.make({ what: handOverText, ...asking(by) }, () => Promise.reject(refusal)).inForce;
+    },
     tokens: tokenChanges(deps.tokens, deps.changes, asking),
     changes: () => deps.changes.recent(),
     audit: (filter) => deps.audit(filter),

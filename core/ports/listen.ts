@@ -24,6 +24,17 @@ export function listen(server: Server, place: ListenOptions | { readonly fd: num
   return promise;
 }
 
+/** Listens on the socket of another server, which gets no more of its connections. */
+export function listenOn(server: Server, former: Server): Promise<void> {
+  const { promise, resolve, reject } = Promise.withResolvers<void>();
+  server.once("error", reject);
+  server.listen(former, MAX_WAITING_CONNECTIONS, () => {
+    server.off("error", reject);
+    resolve();
+  });
+  return promise;
+}
+
 /** Takes the place of a socket that nobody listens at. `mode`: who may connect. */
 export async function listenAtPath(server: Server, path: string, mode?: number): Promise<void> {
   const bytes = Buffer.byteLength(path);

@@ -6,7 +6,8 @@ import { changePorts, type Open, type PortsChange, type PortsDifference } from "
 import { changeEndpoints } from "./endpoints_change.ts";
 import { portFailure } from "./failure.ts";
 import { firstBytes } from "./first_bytes.ts";
-import { Inherited, type InheritedSocket } from "./inherited.ts";
+import { hold } from "./hold.ts";
+import { type HeldPort, Inherited, type InheritedSocket } from "./inherited.ts";
 import { codeOf, lacksAddress, listen, listenAt, placeText, refusals } from "./listen.ts";
 import { type Place, placeDifference, placesOf } from "./places.ts";
 import { boundPort, close, current, endpointsOf, type Provider, type Service, shut } from "./service.ts";
@@ -202,6 +203,24 @@ export class Ports {
     for (const service of this.#services.values()) close(service);
   }
 
+  /**
+   * As `close`, but ports stay open for the host that comes next, and connections wait for it. Unix sockets are closed: their
+   * paths are opened anew.
+   */
+  async hold(): Promise<HeldPort[]> {
+    this.#isOpen = false;
+    const held: HeldPort[] = [];
+    for (const service of this.#services.values()) {
+      for (const open of service.servers) {
+        const port = await hold(service.name, open);
+        if (port === undefined) open.server.close();
+        else held.push(port);
+      }
+      service.servers = [];
+    }
+    return held;
+  }
+
   /** Waits for the first bytes of connections that were accepted, for a moment. */
   heard(): Promise<void> {
     return firstBytes(this.#sockets);
@@ -287,8 +306,10 @@ export class Ports {
   }
 
   async #listenEndpoint(service: Service, endpoint: NetEndpoint): Promise<void> {
-    const server = this.#server(service);
-    await listenAt(server, endpoint);
+    const serve = (socket: Socket) => this.#connect(service, socket, true);
+    const inherited = this.#inherited.endpoint(service.name, endpoint, serve);
+    const server = inherited ?? this.#server(service);
+    if (inherited === undefined) await listenAt(server, endpoint);
     const bound = server.address();
     if (!this.#take(service, server, undefined, endpoint)) return;
     endpoint.listening?.(bound !== null && typeof bound === "object" ? bound.port : undefined);
@@ -324,7 +345,7 @@ export class Ports {
   }
 
   async #listen(service: Service, place: Place, port = this.#portOf(service, place)): Promise<Open> {
-    const inherited = this.#inherited.bound(place, (socket) => this.#connect(service, socket, true));
+    const inherited = this.#inherited.bound(service.name, place, (socket) => this.#connect(service, socket, true));
     if (inherited !== undefined && this.#take(service, inherited, place)) return { server: inherited, place };
     const server = this.#server(service);
     const { address, port: asked } = place;

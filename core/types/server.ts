@@ -40,6 +40,12 @@ export interface Server {
   readonly config: ServerConfig;
   /** Begins to stop the server, as a signal does: requests in flight are finished first, the caller's too. */
   stop(options?: StopOptions): Promise<Change>;
+  /**
+   * Lets another process go on in place of this one: it is started, loads and checks everything, and gets the ports and what
+   * modules have saved once this one has finished its requests. When any of that fails, this one goes on. In force means
+   * that the other process is ready and this one stops.
+   */
+  hand_over(successor?: Successor, options?: Pick<ChangeOptions, "by">): Promise<Change>;
   /** Makes and revokes tokens: changes like the others, but for their answer. */
   readonly tokens: ServerTokens;
   /** The latest changes, the oldest first; the audit file has those before them. */
@@ -77,6 +83,16 @@ export interface ChangeOptions {
   readonly host?: string | undefined;
   /** Who asks, for the record: `admin socket`, `token NAME`. Default: the module. */
   readonly by?: string | undefined;
+}
+
+/** The process that goes on in place of this one. */
+export interface Successor {
+  /** The executable and its arguments; default: those of this process. */
+  readonly command?: readonly string[] | undefined;
+  /** Where it starts; default: where this process did. */
+  readonly folder?: string | undefined;
+  /** Seconds for which requests that last are waited for, while everything is served; default 60. */
+  readonly wait?: number | undefined;
 }
 
 /** How the server is stopped, and for whom. */

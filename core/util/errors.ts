@@ -56,6 +56,7 @@ export const errorTable = {
   },
   // Changes of a running host
   CHANGE_REFUSED: { message: "{what} is refused: {reason}" },
+  NOT_HANDED_OVER: { message: "The server is not handed over, and goes on: {reason}" },
   // Tokens
   TOKEN_INVALID: { message: "The {field} of a token cannot be {value}: it must be {allowed}" },
   TOKEN_EXISTS: { message: "There is a token {name}: revoke it first, or take another name" },

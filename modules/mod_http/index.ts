@@ -94,10 +94,34 @@ export default function http(module: Module): HttpModule {
     explain: (method, path, authority) => service.explain(method, path, authority),
     middleware: () => service.middleware(),
     watchMiddleware,
-    active: () => service.active(),
+    ...activity(service),
     counts: requestCounting(module),
     koa: service.koa,
     settings,
+  };
+}
+
+/** What is being answered, by this service and those beside it. */
+function activity(own: HttpService): Pick<HttpModule, "active" | "lasting" | "leave" | "beside"> {
+  const services = new Set([own]);
+  const active = () => [...services].flatMap((service) => service.active());
+  return {
+    active: () => active().map((request) => request.describe()),
+    lasting(seconds) {
+      const since = performance.now() - seconds * 1000;
+      const lasting = active().filter(({ began, endsWhenTold }) => began < since && !endsWhenTold);
+      return lasting.map((request) => request.describe());
+    },
+    leave() {
+      for (const service of services) service.leave();
+      return () => {
+        for (const service of services) service.stay();
+      };
+    },
+    beside(service) {
+      services.add(service);
+      return () => void services.delete(service);
+    },
   };
 }
 

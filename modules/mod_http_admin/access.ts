@@ -11,6 +11,7 @@ import {
 import type { AdminScope, HttpRequest, Module, TokenRefusal } from "../../core/types.ts";
 import { type Identity, isOfBrowser, isTyped, type PageKeys } from "./dashboard/keys.ts";
 import { AdminError, type AdminErrorCode } from "./errors.ts";
+import { socketUser } from "./operations/operation.ts";
 import { Users } from "./peer.ts";
 
 /** A caller that is let in. */
@@ -29,7 +30,7 @@ const everything: ReadonlySet<AdminScope> = new Set<AdminScope>(["read", "admin"
 
 /** Through the socket comes only who may open its file: the user of this process, and root. */
 export const throughSocket: Authorize = () => ({
-  by: "admin socket",
+  by: socketUser,
   scopes: everything,
 });
 

@@ -30,13 +30,16 @@ export class NoServerError extends Error {}
 /** The Admin API refused the call itself. */
 export class RefusedError extends Error {}
 
-type Place = Pick<CommandContext, "configPath" | "cwd" | "env">;
+interface Place extends Pick<CommandContext, "configPath" | "cwd" | "env"> {
+  /** False: without a config file none is looked for. */
+  readonly search?: boolean | undefined;
+}
 
 /** The socket of the server that `modhost run` would be with the same options. */
-export async function adminSocket({ configPath, cwd, env }: Place, named?: unknown): Promise<string> {
+export async function adminSocket({ configPath, cwd, env, search = true }: Place, named?: unknown): Promise<string> {
   if (named === true) throw new UsageError("--socket needs a value");
   if (typeof named === "string") return resolve(cwd, named);
-  const config = await loadConfig({ path: configPath, cwd, env });
+  const config = await loadConfig({ path: configPath, cwd, env, search });
   const given = config.raw("admin_socket");
   if (typeof given === "string") return resolve(config.directory, given);
   return join(String(config.value("data_path")), "admin.sock");

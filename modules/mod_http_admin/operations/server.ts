@@ -1,5 +1,6 @@
 /** The server as a whole. */
-import { defineChange, defineOperation } from "./operation.ts";
+import { AdminError } from "../errors.ts";
+import { defineChange, defineOperation, socketUser } from "./operation.ts";
 
 export const serverOperations = [
   defineOperation({
@@ -29,4 +30,34 @@ export const serverOperations = [
     },
     run: ({ server, by, input }) => server.stop({ by, timeout: input.timeout }),
   }),
+  defineChange({
+    name: "takeover",
+    path: "/takeover",
+    help: "Let another process go on in place of this one: it loads everything, then it gets the ports, and this one ends",
+    input: {
+      command: {
+        type: "string",
+        describe:
+          "The executable and its arguments, as a JSON list; only through the admin socket. Default: this program",
+      },
+      folder: { type: "string", describe: "Where it starts; default: where this process did" },
+      wait: { type: "number", describe: "Seconds for which requests that last may hold it up; default 60" },
+    },
+    async run({ server, by, input: { command, folder, wait } }) {
+      // A token lets nobody run a program of his choice.
+      if ((command !== undefined || folder !== undefined) && by !== socketUser)
+        throw new AdminError("forbidden", "Another program is started only for callers of the admin socket");
+      return server.hand_over({ command: wordsOf(command), folder, wait }, { by });
+    },
+  }),
 ];
+
+/** @throws {AdminError} invalid */
+function wordsOf(command: string | undefined): string[] | undefined {
+  if (command === undefined) return undefined;
+  try {
+    const words: unknown = JSON.parse(command);
+    if (Array.isArray(words) && words.length > 0 && words.every((word) => typeof word === "string")) return words;
+  } catch {} // The same reason holds.
+  throw new AdminError("invalid", "The field command must be a JSON list of strings, the executable first");
+}

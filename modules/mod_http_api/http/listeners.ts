@@ -173,7 +173,7 @@ function openAt(
   endpoints_change: (change: ChangeEndpoints) => void,
 ): void {
   const grace = module.get_option_period("unload_grace") ?? 10;
-  const { settings: limits, koa, watchMiddleware } = module.depends<HttpModule>("http");
+  const { settings: limits, koa, watchMiddleware, beside } = module.depends<HttpModule>("http");
   // These listeners have no virtual hosts: the access checks look at the host name.
   const service = new HttpService(
     { ...limits, hosts: [], defaultHost: undefined },
@@ -200,6 +200,7 @@ function openAt(
     remount();
   });
   module.on_release(`middleware of ${name}`, unwatch);
+  module.on_release(`requests of ${name}`, beside(service));
   if (hasPages) {
     const added = (item: OwnedItem) => {
       const { path: base, route } = item.item as RpcPage;

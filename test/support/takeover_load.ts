@@ -1,0 +1,123 @@
+/** Clients that use a server while another process takes its place. */
+import { Agent, type ClientRequest, type IncomingMessage, request } from "node:http";
+import { setTimeout as sleep } from "node:timers/promises";
+
+export interface TakeoverFigures {
+  readonly requests: number;
+  readonly uploads: number;
+  readonly downloads: number;
+  /** Bytes that came and went with transfers. */
+  readonly bytes: number;
+  /** A line for each that failed, or was not whole. */
+  readonly lost: readonly string[];
+  /** Of a single short request, milliseconds. */
+  readonly longest: number;
+  readonly pids: ReadonlySet<string>;
+}
+
+interface Transfers {
+  /** Of each upload and download, and the time between them. */
+  readonly pieces: number;
+  readonly pauseMs: number;
+  readonly clients?: number;
+}
+
+/**
+ * Short requests on connections of their own and on connections that are kept, uploads and downloads, one after the other,
+ * until `end`. Nobody asks a second time for anything.
+ */
+export function takeoverLoad(url: string, { pieces, pauseMs, clients = 2 }: Transfers) {
+  const lost: string[] = [];
+  const done = { requests: 0, uploads: 0, downloads: 0, bytes: 0, longest: 0 };
+  const pids = new Set<string>();
+  const agent = new Agent({ keepAlive: true, maxSockets: clients });
+  let isOver = false;
+  const expected = pieces * 6;
+  const attempt = async (what: string, work: () => Promise<void>) => {
+    try {
+      await work();
+    } catch (error) {
+      lost.push(`${what}: ${(error as Error).message}`);
+      // A server that is gone for good is not asked in a loop.
+      await sleep(50);
+    }
+  };
+  const short = async (kept: boolean) => {
+    while (!isOver) {
+      await attempt(kept ? "request on a connection that is kept" : "request", async () => {
+        const begun = performance.now();
+        pids.add(await textOf(request(`${url}/a/pid`, { agent: kept ? agent : false }), (sent) => void sent.end()));
+        done.longest = Math.max(done.longest, performance.now() - begun);
+        done.requests += 1;
+      });
+      await sleep(5);
+    }
+  };
+  const upload = async () => {
+    while (!isOver) {
+      await attempt("upload", async () => {
+        const text = await textOf(request(`${url}/a/upload`, { method: "POST", agent: false }), async (sent) => {
+          for (let at = 0; at < pieces; at += 1) {
+            sent.write("piece\n");
+            await sleep(pauseMs);
+          }
+          sent.end();
+        });
+        if (text !== String(expected)) throw new Error(`${text} bytes of ${expected} arrived`);
+        done.uploads += 1;
+        done.bytes += expected;
+      });
+      // Now and then there is none: a takeover waits for such a moment.
+      await sleep(pauseMs * pieces);
+    }
+  };
+  const download = async () => {
+    while (!isOver) {
+      await attempt("download", async () => {
+        const text = await textOf(
+          request(`${url}/a/download?${pieces},${pauseMs}`, { agent: false }),
+          (sent) => void sent.end(),
+        );
+        if (text.length !== expected) throw new Error(`${text.length} bytes of ${expected} came`);
+        done.downloads += 1;
+        done.bytes += expected;
+      });
+      await sleep(pauseMs * pieces);
+    }
+  };
+  const running = [upload(), download()];
+  for (let client = 0; client < clients; client += 1) running.push(short(true), short(false));
+  return {
+    /** Requests have been answered, and transfers are under way. */
+    async begun() {
+      while (done.requests < 4 * clients && lost.length === 0) await sleep(5);
+    },
+    async end(): Promise<TakeoverFigures> {
+      isOver = true;
+      await Promise.all(running);
+      agent.destroy();
+      return { ...done, lost, pids };
+    },
+  };
+}
+
+async function textOf(sent: ClientRequest, send: (sent: ClientRequest) => unknown): Promise<string> {
+  const { promise, resolve, reject } = Promise.withResolvers<IncomingMessage>();
+  sent.on("response", resolve).on("error", reject);
+  void send(sent);
+  const response = await promise;
+  const text = Buffer.concat(await response.toArray()).toString("utf8");
+  if (response.statusCode !== 200) throw new Error(`${response.statusCode} ${text}`);
+  return text;
+}
+
+/** Ends a process, if it is there, and resolves when it has gone; `kill` false: only waits. */
+export async function untilGone(pid: number, kill = true): Promise<void> {
+  try {
+    if (kill) process.kill(pid, "SIGTERM");
+    for (;;) {
+      process.kill(pid, 0);
+      await sleep(20);
+    }
+  } catch {} // It has gone.
+}

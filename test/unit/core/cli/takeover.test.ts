@@ -1,0 +1,132 @@
+/** `modhost run --takeover`: another process goes on in place of the one that serves, and nothing is lost. */
+import assert from "node:assert/strict";
+import { readFile, writeFile } from "node:fs/promises";
+import { join } from "node:path";
+import { describe, test } from "node:test";
+import { takeoverLoad, untilGone } from "#test/support/takeover_load.ts";
+import { Program } from "./spawned.ts";
+
+const config = (more: object = {}) =>
+  JSON.stringify({
+    modules_enabled: ["http", "http_admin", "./mod_http_a.mjs"],
+    http_ports: [0],
+    http_interfaces: ["127.0.0.1"],
+    https_ports: [],
+    http_log: false,
+    log_level: "error",
+    ...more,
+  });
+
+const source = await readFile(new URL("../../../support/takeover_module.mjs", import.meta.url), "utf8");
+const files = (more?: object) => ({ "mod_http_a.mjs": source, "modhost.config.json": config(more) });
+
+/** Not those that the other tests of this folder have: they would win over the config file. */
+const env = { MODHOST_HTTP_PORTS: undefined, MODHOST_HTTPS_PORTS: undefined };
+
+async function serving(more?: object) {
+  const program = await Program.in(files(more));
+  const running = await program.serve(["run", "--json"], env);
+  const [at] = running.started.ports;
+  const url = `http://127.0.0.1:${at?.port}`;
+  const pids = new Set<number>();
+  const get = async (path: string) => {
+    const text = await (await fetch(`${url}${path}`, { headers: { Connection: "close" } })).text();
+    if (path === "/a/pid") pids.add(Number(text));
+    return text;
+  };
+  await get("/a/pid");
+  return {
+    ...running,
+    program,
+    url,
+    get,
+    takeOver: (...more: string[]) => program.run(["run", "--takeover", "--json", ...more], env),
+    async [Symbol.asyncDispose]() {
+      await get("/a/pid").catch(() => undefined);
+      await program[Symbol.asyncDispose]();
+      for (const pid of pids) await untilGone(pid);
+    },
+  };
+}
+
+describe("a server that another process takes over", { concurrency: 2, timeout: 120_000 }, () => {
+  test("hands on its ports and what modules have saved; uploads, downloads and requests under load lose nothing", async () => {
+    await using server = await serving();
+    const former = await server.get("/a/pid");
+    assert.equal(await server.get("/a/count"), "1");
+    const load = takeoverLoad(server.url, { pieces: 15, pauseMs: 100 });
+    await load.begun();
+    const { code, stdout, stderr } = await server.takeOver();
+    assert.equal(code, 0, stdout + stderr);
+    const { pid, result } = JSON.parse(stdout);
+    assert.equal(result, "done");
+    const figures = await load.end();
+    assert.deepEqual(figures.lost, []);
+    assert.ok(figures.requests > 20 && figures.uploads >= 1 && figures.downloads >= 1, JSON.stringify(figures));
+    assert.equal(await server.get("/a/pid"), String(pid));
+    assert.notEqual(former, String(pid));
+    assert.equal(await server.get("/a/count"), "2");
+    await untilGone(Number(former), false);
+    process.kill(pid, "SIGTERM");
+    const { stdout: whole } = await server.ended;
+    const events = whole.split("\n").flatMap((line) => (line === "" ? [] : [JSON.parse(line).event]));
+    assert.deepEqual(events.toSorted(), ["handed_over", "handing_over", "started", "started", "stopped", "stopping"]);
+  });
+
+  test("goes on unchanged when the other one does not load what this one has, and says why", async () => {
+    await using server = await serving();
+    const former = await server.get("/a/pid");
+    await writeFile(
+      join(server.program.folder, "mod_http_a.mjs"),
+      "export default () => { throw new Error('no good'); };",
+    );
+    const { code, stdout } = await server.takeOver();
+    assert.equal(code, 1);
+    const { result, error } = JSON.parse(stdout);
+    assert.deepEqual([result, error.code], ["refused", "NOT_HANDED_OVER"]);
+    assert.match(error.message, /the module http_a does not load there: .*no good/);
+    assert.equal(await server.get("/a/pid"), former);
+  });
+
+  test("goes on with the connections that came meanwhile when the other one fails after it was handed the ports", async () => {
+    await using server = await serving();
+    const former = await server.get("/a/pid");
+    assert.equal(await server.get("/a/count"), "1");
+    // A module that loads where no port is open, as in the check, and fails where one is.
+    const failing = source.replace("/* begin */", `if (module.serves() && ${former} !== process.pid) process.exit(7);`);
+    await writeFile(join(server.program.folder, "mod_http_a.mjs"), failing);
+    const load = takeoverLoad(server.url, { pieces: 3, pauseMs: 50 });
+    await load.begun();
+    const { code } = await server.takeOver();
+    assert.equal(code, 1);
+    assert.deepEqual((await load.end()).lost, []);
+    assert.equal(await server.get("/a/pid"), former);
+    assert.equal(await server.get("/a/count"), "2");
+    server.kill("SIGTERM");
+    assert.match(
+      (await server.ended).stderr,
+      /The other process does not serve, and this one goes on: it has ended with exit code 7/,
+    );
+  });
+
+  test("is not handed over while a request lasts longer than is waited for; it is named", async () => {
+    await using server = await serving();
+    const held = server.get("/a/held");
+    const { code, stdout } = await server.takeOver("--wait", "0.5");
+    assert.equal(code, 1);
+    assert.match(
+      JSON.parse(stdout).error.message,
+      /GET \/a\/held \(\d+ s\) did not end within 0\.5 s; wait longer by --wait/,
+    );
+    await server.get("/a/let_go");
+    assert.equal(await held, "at last");
+  });
+
+  test("where no server runs, it is a start", async () => {
+    await using program = await Program.in(files());
+    const running = await program.serve(["run", "--takeover", "--json"], env);
+    assert.equal(running.started.event, "started");
+    running.kill("SIGTERM");
+    assert.equal((await running.ended).code, 0);
+  });
+});
