@@ -30,7 +30,6 @@ export class CertificateUpkeep {
   readonly #acme: AcmeKeeper;
   #unhook: (() => void)[] = [];
   #timer: NodeJS.Timeout | undefined;
-  #followed = "";
   #isStopped = false;
 
   constructor(deps: CertificateUpkeepDeps) {
@@ -55,9 +54,7 @@ export class CertificateUpkeep {
   follow(): void {
     // A change of the configuration may end after the stop has begun.
     if (this.#isStopped) return;
-    const files = this.#deps.certificates.files();
-    if (this.#followed !== files.join("\n")) this.#watch.follow(files);
-    this.#followed = files.join("\n");
+    void this.#watch.follow(this.#deps.certificates.files());
     const { acme } = this.#deps.certificates;
     if (acme !== undefined && this.#unhook.length === 0) this.#answerAuthorities();
     this.#acme.follow(acme);

@@ -3,9 +3,9 @@ import { sep } from "node:path";
 import type { EventBus } from "../events.ts";
 import { appName } from "../http/app_urls.ts";
 import type { Change, HttpErrorEvent, HttpMiddleware, HttpProvider, ModuleState } from "../types.ts";
+import { FileWatch } from "../util/file_watch.ts";
 import { bundledModules } from "../util/package.ts";
 import { failurePage, showsFailures } from "./failure_page.ts";
-import { FileWatch } from "./file_watch.ts";
 import type { HostParts } from "./parts.ts";
 
 export interface ModuleWatchDeps {
@@ -17,6 +17,11 @@ export interface ModuleWatchDeps {
   shown(change: Change): void;
   failed(text: string, ...values: unknown[]): void;
 }
+
+/** Whoever saves a file is done then, milliseconds. */
+const STILL_MS = 20;
+/** A file that is gone or empty is being written by most editors, and is waited for. */
+const RETRY_MS: readonly number[] = [40, 40, 40, 40, 40];
 
 /** Before all other middleware. */
 const FIRST = -1e9;
@@ -37,6 +42,8 @@ export class ModuleWatch {
       files: () => new Set(this.#states().flatMap((state) => this.#filesOf(state))),
       changed: (files) => this.#changed(files),
       failed: deps.failed,
+      still: STILL_MS,
+      retries: RETRY_MS,
     });
   }
 
@@ -66,14 +73,15 @@ export class ModuleWatch {
     return [...new Set([file as string, ...this.#deps.parts.catalog.filesOf(name)])].filter(isOwn);
   }
 
-  async #changed(files: ReadonlySet<string>): Promise<void> {
+  async #changed(files: ReadonlySet<string>): Promise<Iterable<string>> {
     const states = this.#states();
     const concerned = states.filter((state) => this.#filesOf(state).some((file) => files.has(file)));
     for (const name of new Set(concerned.map(({ name }) => name))) await this.#reload(name);
     const hasMended = concerned.some(({ name, status }) => status === "failed" && !this.#hasFailed(name));
-    if (!hasMended) return;
     // They may have needed it.
-    for (const { name } of this.#states().filter(({ status }) => status === "failed")) await this.#reload(name);
+    const waiting = hasMended ? this.#states().filter(({ status }) => status === "failed") : [];
+    for (const { name } of waiting) await this.#reload(name);
+    return [];
   }
 
   async #reload(name: string): Promise<void> {

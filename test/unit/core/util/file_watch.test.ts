@@ -1,0 +1,114 @@
+import assert from "node:assert/strict";
+import fs from "node:fs";
+import { mkdir, mkdtemp, rename, rm, writeFile } from "node:fs/promises";
+import { syncBuiltinESMExports } from "node:module";
+import { tmpdir } from "node:os";
+import { basename, join } from "node:path";
+import { describe, type TestContext, test } from "node:test";
+import { setTimeout as sleep } from "node:timers/promises";
+import { FileWatch, type FileWatchDeps } from "#core/util/file_watch.ts";
+
+async function until(holds: () => boolean): Promise<void> {
+  while (!holds()) await sleep(5);
+}
+
+async function watching(t: TestContext, names: readonly string[], deps: Partial<FileWatchDeps> = {}) {
+  const folder = await mkdtemp(join(tmpdir(), "modhost-watch-"));
+  const told: string[] = [];
+  const faults: string[] = [];
+  const watch = new FileWatch({
+    files: () => names.map((name) => join(folder, name)),
+    changed: async (files) => {
+      for (const file of files) told.push(basename(file));
+      return [];
+    },
+    failed: (_text, ...values) => void faults.push(values.join(" ")),
+    still: 10,
+    retries: [10, 10],
+    ...deps,
+  });
+  t.after(() => {
+    watch.close();
+    return rm(folder, { recursive: true, force: true });
+  });
+  const write = (name: string, text: string) => writeFile(join(folder, name), text);
+  return { folder, told, faults, watch, write };
+}
+
+describe("files that are watched", { timeout: 60_000 }, () => {
+  test("are told of once they have changed: written, exchanged, taken away, or come with their folder", async (t) => {
+    const { folder, told, watch, write } = await watching(t, ["a", "b", "in/it/c"]);
+    await write("a", "one");
+    await write("b", "one");
+    await watch.follow();
+    await write("a", "more");
+    await until(() => told.length === 1);
+    await write("x", "another");
+    await rename(join(folder, "x"), join(folder, "b"));
+    await until(() => told.length === 2);
+    await rm(join(folder, "a"));
+    await until(() => told.length === 3);
+    await mkdir(join(folder, "in/it"), { recursive: true });
+    await write("in/it/c", "new");
+    await until(() => told.length === 4);
+    assert.deepEqual(told, ["a", "b", "a", "c"]);
+  });
+
+  test("are waited for while they are empty, and told of as they are after the last retry", async (t) => {
+    const { told, watch, write } = await watching(t, ["a", "b"], { retries: [10, 600_000] });
+    await write("a", "one");
+    await watch.follow();
+    await write("a", "");
+    await write("b", "whole");
+    await until(() => told.includes("b"));
+    await sleep(100);
+    assert.deepEqual(told, ["b"]);
+    await write("a", "whole");
+    await until(() => told.length === 2);
+    assert.deepEqual(told, ["b", "a"]);
+  });
+
+  test("that cannot be used are told of again, as often as there are retries, and anew when they change", async (t) => {
+    const calls: boolean[] = [];
+    const { watch, write } = await watching(t, ["a"], {
+      changed: async (files, mayRetry) => {
+        calls.push(mayRetry);
+        return files;
+      },
+    });
+    await watch.follow();
+    await write("a", "bad");
+    await until(() => calls.length === 3);
+    await sleep(100);
+    assert.deepEqual(calls, [true, true, false]);
+    await write("a", "still bad");
+    await until(() => calls.length === 6);
+  });
+
+  test("are seen by polls where the system tells nothing; a watcher that fails is opened again", async (t) => {
+    const { folder, told, faults, watch, write } = await watching(t, ["a"]);
+    const opened = t.mock.method(fs, "watch");
+    syncBuiltinESMExports();
+    await watch.follow();
+    const [first] = opened.mock.calls.map(({ result }) => result);
+    first?.emit("error", new Error("gone"));
+    const ours = () => opened.mock.calls.filter(({ arguments: [path] }) => path === folder);
+    await until(() => ours().length === 2);
+    await write("a", "one");
+    await until(() => told.length === 1);
+    opened.mock.mockImplementation(() => {
+      throw new Error("there are no more watchers");
+    });
+    const deaf = await watching(t, ["a"], { poll: 20 });
+    const loud = await watching(t, ["a"]);
+    await deaf.watch.follow();
+    await loud.watch.follow();
+    await loud.watch.follow();
+    opened.mock.restore();
+    syncBuiltinESMExports();
+    await deaf.write("a", "one");
+    await until(() => deaf.told.length === 1);
+    assert.deepEqual([faults, deaf.faults], [[], []]);
+    assert.match(loud.faults.join(), new RegExp(`^${loud.folder} there are no more watchers$`));
+  });
+});
