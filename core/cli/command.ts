@@ -10,6 +10,24 @@ export interface CommandOption extends ParseArgsOptionDescriptor {
   readonly firstOfTwo?: RegExp;
 }
 
+/** What a running server has names of. */
+export type KnownNames = "modules" | "tokens";
+
+/** What is known of a command of a node, to complete it. */
+export interface NodeCommand {
+  /** `pin/ls`. */
+  readonly path: string;
+  readonly help: string;
+  readonly options: readonly {
+    readonly name: string;
+    readonly aliases: readonly string[];
+    readonly kind: "flag" | "value" | "list";
+    readonly help: string;
+    /** Of every command. */
+    readonly shared: boolean;
+  }[];
+}
+
 /** One command of the program: parsing, --help and dispatch come from it. */
 export interface Command {
   readonly name: string;
@@ -24,6 +42,12 @@ export interface Command {
   readonly verbatim?: boolean;
   /** Commands below a verbatim one, for help and reference: it dispatches to them itself. */
   readonly commands?: readonly Command[];
+  /** Words that its first argument can be, for completion. */
+  readonly words?: readonly string[];
+  /** What its arguments are names of, for completion; files otherwise. */
+  readonly completes?: KnownNames;
+  /** Commands of a node that can stand behind its name, for completion. */
+  surface?(): Promise<ReadonlyMap<string, NodeCommand>>;
   /** What --help prints, where that is more than follows from these fields. */
   helpText?(): Promise<string>;
   /** Gives the exit code. */

@@ -3,7 +3,7 @@ export { errorLines, showChange, withServer } from "./admin/change.ts";
 export { type AdminAnswer, adminSocket, NoServerError, send, socketOption } from "./admin/client.ts";
 export { follow } from "./admin/follow.ts";
 export { withTokenFile } from "./admin/tokens.ts";
-export { type Command, type CommandContext, type CommandOption, UsageError } from "./command.ts";
+export { type Command, type CommandContext, type CommandOption, type KnownNames, UsageError } from "./command.ts";
 export { commandHelp, type HelpSection } from "./help.ts";
 export { columns, type Output } from "./output.ts";
 export { callRpc, helpText } from "./rpc/call.ts";

@@ -5,6 +5,8 @@ import { reasonOf } from "../util/errors.ts";
 import { packageVersion } from "../util/package.ts";
 import { type Command, type CommandContext, type CommandOption, UsageError } from "./command.ts";
 import { commands } from "./commands.ts";
+import { placesOf } from "./completion/places.ts";
+import { completionOf } from "./completion.ts";
 import { commandHelp, programHelp } from "./help.ts";
 import { moduleCommand, moduleCommandNames, moduleCommands } from "./module_commands.ts";
 import { Output } from "./output.ts";
@@ -31,7 +33,9 @@ const help: Command = {
   run: ({ args, ...context }) => program([...args, "--help"], context),
 };
 
-const ownCommands: readonly Command[] = [...commands, help];
+const completion = completionOf(async () => placesOf(await everyCommand(), globals));
+
+const ownCommands: readonly Command[] = [...commands, completion, help];
 
 /** Those of bundled modules, too. */
 export async function everyCommand(): Promise<Command[]> {

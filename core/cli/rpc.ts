@@ -1,5 +1,6 @@
 import { resolve } from "node:path";
 import { type Command, UsageError } from "./command.ts";
+import { moduleCommand } from "./module_commands.ts";
 import { callOptions } from "./rpc/parse.ts";
 import { takeOptions } from "./words.ts";
 
@@ -30,6 +31,8 @@ export const rpc: Command = {
     timeout,
     ...configOption,
   },
+  // The commands of a server are those of a node, as a rule.
+  surface: async () => (await moduleCommand("node"))?.surface?.() ?? new Map(),
   async run(context) {
     const { values, rest } = takeOptions(context.args, configOption);
     const { config } = values;

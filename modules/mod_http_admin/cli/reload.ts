@@ -2,7 +2,7 @@ import { type Command, UsageError } from "../../../core/cli/index.ts";
 import { operationOf } from "../operations/index.ts";
 import { commandOf } from "./commands/from_table.ts";
 
-const one = commandOf(operationOf("reload"), { positional: ["name"] });
+const one = commandOf(operationOf("reload"), { positional: ["name"], completes: "modules" });
 const config = commandOf(operationOf("apply"));
 
 export const command: Command = {

@@ -27,6 +27,8 @@ const helpOf = (field: keyof typeof terms) => create.input?.[field]?.describe ??
 export const command: Command = {
   name: "token",
   help: "Make, list and revoke tokens",
+  words: ["new", "list", "revoke"],
+  completes: "tokens",
   arguments: "new NAME SCOPE... | list | revoke NAME",
   options: {
     expires: { type: "string", value: "TIME", help: helpOf("expires") },

@@ -4,6 +4,7 @@ import {
   type Command,
   type CommandContext,
   type CommandOption,
+  type KnownNames,
   send,
   showChange,
   socketOption,
@@ -20,6 +21,8 @@ export interface CommandExtras {
   readonly positional?: readonly string[];
   /** What an argument stands for, seen from the folder of the command. */
   resolve?(context: CommandContext, given: Given): Given;
+  /** What its arguments are names of. */
+  readonly completes?: KnownNames;
   /** Behind the options in --help. */
   readonly about?: string;
   /** Shows the answer; gives the exit code. Default, of an operation that changes something: its record. */
@@ -28,7 +31,7 @@ export interface CommandExtras {
 
 export function commandOf(
   operation: AdminOperation,
-  { positional = [], about, show, resolve }: CommandExtras = {},
+  { positional = [], about, completes, show, resolve }: CommandExtras = {},
 ): Command {
   const { name, help, input = {} } = operation;
   const others = Object.entries(input).filter(([field]) => !positional.includes(field));
@@ -42,6 +45,7 @@ export function commandOf(
     ...(positional.length === 0 ? {} : { arguments: positional.map((field) => field.toUpperCase()).join(" ") }),
     options: { ...Object.fromEntries(own), ...socketOption },
     ...(about === undefined ? {} : { about }),
+    ...(completes === undefined ? {} : { completes }),
     run: (context) =>
       withServer(context, async () => {
         const fields = {

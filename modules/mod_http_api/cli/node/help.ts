@@ -40,7 +40,8 @@ export function nodeHelp(command: Command, own: readonly Command[]): string {
 /** Help on a command of the table, or on a group of them. @throws UsageError when there is none of that name */
 export const tableHelp = (words: readonly string[]): string => helpText(surface(), words, program);
 
-const surface = () => surfaceOf(openApi(table));
+/** Every command of the table. */
+export const surface = () => surfaceOf(openApi(table));
 
 const ownRow = ({ name, arguments: taken = "", help }: Command) => [`${name} ${taken}`.trimEnd(), help];
 

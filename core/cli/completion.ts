@@ -1,0 +1,47 @@
+import { adminSocket, send } from "./admin/client.ts";
+import { type Command, type CommandContext, type KnownNames, UsageError } from "./command.ts";
+import { type Places, scripts } from "./completion/scripts.ts";
+
+/** Where a server tells names, and how each is read. */
+const sources: Readonly<Record<KnownNames, { readonly path: string; readonly name: string }>> = {
+  modules: { path: "/modules", name: "name" },
+  tokens: { path: "/tokens", name: "name" },
+};
+
+const shells = Object.keys(scripts);
+
+/** The command; `places` are those of all commands, itself among them. */
+export function completionOf(places: () => Promise<Places>): Command {
+  return {
+    name: "completion",
+    arguments: `${shells.join("|")} | names ${Object.keys(sources).join("|")}`,
+    help: "Print the script by which a shell completes commands, options and names",
+    words: [...shells, "names"],
+    about: [
+      'bash (4 or later): eval "$(modhost completion bash)" in ~/.bashrc. zsh: source <(modhost completion zsh) in ~/.zshrc,',
+      "behind compinit. fish: modhost completion fish > ~/.config/fish/completions/modhost.fish. Names of modules and tokens",
+      "are asked of the server that runs on the configuration: names prints them, or nothing where none runs.",
+    ].join("\n"),
+    async run(context) {
+      const [wanted = "", ...more] = context.args;
+      if (wanted === "names") return names(context, more);
+      const script = Object.hasOwn(scripts, wanted) ? scripts[wanted] : undefined;
+      if (script === undefined || more.length > 0)
+        throw new UsageError(`completion takes the name of a shell: ${shells.join(", ")}`);
+      context.stdout.write(script(await places()));
+      return 0;
+    },
+  };
+}
+
+/** Whoever waits for a completion has no use for a reason: without a server there are no names. */
+async function names(context: CommandContext, [kind = "", ...more]: readonly string[]): Promise<number> {
+  const source = Object.hasOwn(sources, kind) ? sources[kind as KnownNames] : undefined;
+  if (source === undefined || more.length > 0)
+    throw new UsageError(`completion names takes one of ${Object.keys(sources).join(", ")}`);
+  try {
+    const { value } = await send<Record<string, string>[]>(await adminSocket(context), "GET", source.path);
+    for (const name of new Set(value.map((item) => item[source.name]))) context.stdout.write(`${name}\n`);
+  } catch {}
+  return 0;
+}
