@@ -15,6 +15,7 @@ export const coreOptions = {
       "http_log",
       "http_health",
       "http_admin",
+      "http_admin_node",
       "http_api",
     ],
     applies: "live",

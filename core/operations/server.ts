@@ -50,6 +50,9 @@ export function changeText(kind: ModuleChange, name: string, host: string | unde
   return `${kind} ${name}${host === undefined ? "" : ` on ${host}`}`;
 }
 
+/** Characters of what a module says that it does. */
+const MAX_WHAT = 300;
+
 /** As the record says it. */
 export const applyText = "apply the configuration";
 export const handOverText = "hand over to another process";
@@ -109,6 +112,9 @@ export function serverFor(asker: Asker, deps: ServerDeps): Server {
       const refusal = refused(handOverText);
       if (refusal === undefined) return deps.handOver(successor, asking(by)).inForce;
       return deps.changes.make({ what: handOverText, ...asking(by) }, () => Promise.reject(refusal)).inForce;
+    },
+    record: <T>(what: string, work: () => Promise<T>, { by }: { by?: string | undefined } = {}) => {
+      return deps.changes.make({ what: what.slice(0, MAX_WHAT), ...asking(by) }, work).work as Promise<T>;
     },
     tokens: tokenChanges(deps.tokens, deps.changes, asking),
     changes: () => deps.changes.recent(),

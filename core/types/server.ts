@@ -46,6 +46,11 @@ export interface Server {
    * that the other process is ready and this one stops.
    */
   hand_over(successor?: Successor, options?: Pick<ChangeOptions, "by">): Promise<Change>;
+  /**
+   * Does what changes a module's own matters, and records it as a change of the server: who, what, and what came of it.
+   * It waits for no other change, and ends as the work does.
+   */
+  record<T>(what: string, work: () => Promise<T>, options?: Pick<ChangeOptions, "by">): Promise<T>;
   /** Makes and revokes tokens: changes like the others, but for their answer. */
   readonly tokens: ServerTokens;
   /** The latest changes, the oldest first; the audit file has those before them. */

@@ -4,6 +4,8 @@ import type { LowLevelNode } from "../low_level_node.ts";
 import { JsonText } from "../storage/repo/config_document.ts";
 import type { WaitingKey } from "../storage/repo/in_force.ts";
 import { profiles } from "../storage/repo/profiles.ts";
+import { configKeys } from "../storage/repo/schema.ts";
+import { requireShown } from "../storage/repo/secrets.ts";
 import { NodeError } from "../util/errors.ts";
 import type { CallOptions } from "./common.ts";
 
@@ -39,6 +41,21 @@ export interface ConfigProfilesApi {
   list(options?: CallOptions): Promise<ConfigProfile[]>;
 }
 
+/** A key of the configuration, whether or not the file has it. */
+export interface ConfigKeyInfo {
+  /** Dotted path; `*` stands for a name of the operator's choice. */
+  readonly key: string;
+  /** Kind of its value, as the reference page names it. */
+  readonly type: string;
+  readonly help: string;
+  /** Its value in a new repo; undefined where a new repo does not have it. */
+  readonly init: unknown;
+  /** When another value takes effect: as it is written, at the next start, or never, as this node does not use it. */
+  readonly applies: "live" | "start" | "none";
+  /** It is, or holds, a secret: `get` refuses it. */
+  readonly isSecret: boolean;
+}
+
 export interface ConfigApi {
   /** Path of the config file. */
   readonly path: string;
@@ -63,9 +80,20 @@ export interface ConfigApi {
    * @throws NodeError when the file is no configuration: what was in force stays so
    */
   reread(options?: CallOptions): Promise<void>;
+  /** Every key that this node knows, in the order of a new file. */
+  keys(): readonly ConfigKeyInfo[];
   /** What is written and not in force: it waits for the next start or, with a reason, could not be applied. */
   waiting(): readonly WaitingKey[];
   readonly profiles: ConfigProfilesApi;
+}
+
+function isSecret(key: string): boolean {
+  try {
+    requireShown(key);
+    return false;
+  } catch {
+    return true;
+  }
 }
 
 function parsed(text: string): JsonText {
@@ -93,6 +121,10 @@ export function configApi({ repo: { config } }: LowLevelNode): ConfigApi {
     async reread() {
       await config.reread();
     },
+    keys: () =>
+      Object.entries(configKeys).map(([key, { kind, help, init, applies }]) => {
+        return { key, type: kind.name, help, init, applies, isSecret: isSecret(key) };
+      }),
     waiting: () => config.waiting,
     profiles: {
       async apply(profile, { dryRun } = {}) {

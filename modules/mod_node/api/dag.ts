@@ -8,6 +8,7 @@ import { parseCid } from "../formats/cid/text.ts";
 import { member } from "../formats/dag_cbor/value.ts";
 import { nodeJsonSteps, valueInSteps, valueJsonSteps } from "../formats/ipld/data_model.ts";
 import { decodeValueSteps, encodeValue } from "../formats/ipld/js_codecs.ts";
+import { namedLinksWithTurns } from "../formats/ipld/links.ts";
 import type { LowLevelNode } from "../low_level_node.ts";
 import { readBlockBody } from "../storage/blockstore/make_block.ts";
 import { mapConcurrent } from "../util/async/map_concurrent.ts";
@@ -80,6 +81,15 @@ export interface DagStatResult {
   readonly numBlocks: number;
 }
 
+/** A link of a node of any codec. */
+export interface DagLink {
+  /** Empty for codecs but dag-pb. */
+  readonly name: string;
+  readonly cid: CID;
+  /** Bytes of all blocks below, as the node states it; 0 for codecs but dag-pb. */
+  readonly size: number;
+}
+
 export interface DagApi {
   /** The value of a node. @throws NodeError BLOCK_NOT_FOUND, and for a path that cannot be resolved */
   get(cid: CID | string, options?: DagGetOptions): Promise<DagGetResult>;
@@ -95,6 +105,8 @@ export interface DagApi {
   putAll(nodes: AsyncIterable<AsyncIterable<Uint8Array>>, options?: DagPutOptions): AsyncIterable<CID>;
   /** Resolves a path to a node, and to the rest of the path within that node. @throws NodeError */
   resolve(path: IpfsPath, options?: DagResolveOptions): Promise<DagResolveResult>;
+  /** The links of a node, in its order; a child that is linked twice is listed twice. @throws NodeError BLOCK_NOT_FOUND */
+  links(cid: CID | string, options?: CallOptions): Promise<readonly DagLink[]>;
   /** Exports the DAG below a root as a CAR file. @throws NodeError NODE_NOT_FOUND at a missing block */
   export(root: CID | string, options?: CallOptions): ByteStream;
   /** Imports the blocks of CAR files, then pins their roots. @throws NodeError at the first error */
@@ -159,6 +171,11 @@ export function dagApi(node: LowLevelNode): DagApi {
       const below = path === undefined ? "" : `/${path}`.replace(/\/\/+/g, "/");
       const { cid, remainder } = await node.resolve(`${pathText(given)}${below}`, reading(options));
       return { cid, remainderPath: remainder.join("/") };
+    },
+    async links(given, options = {}) {
+      const cid = typeof given === "string" ? parseCid(given) : given;
+      const found = await namedLinksWithTurns(cid, await node.blocks.get(cid, reading(options)));
+      return found.map(({ name, cid: child, size }) => ({ name, cid: child, size }));
     },
     export(root, options = {}) {
       const { buffers } = node.blocks;

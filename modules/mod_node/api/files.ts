@@ -25,6 +25,13 @@ export interface FilesCidOptions extends FilesChangeOptions {
   readonly hashAlg?: string | undefined;
 }
 
+export interface FilesCpOptions extends FilesChangeOptions {
+  /** Replace a file that is there; a directory is never replaced. */
+  readonly force?: boolean | undefined;
+  /** Also create missing parents. */
+  readonly parents?: boolean | undefined;
+}
+
 export interface FilesMkdirOptions extends FilesCidOptions {
   /** Also create missing parents, and accept an existing directory. */
   readonly parents?: boolean | undefined;
@@ -108,8 +115,8 @@ export interface FilesStatResult {
 export interface FilesApi {
   /** Changes the CID version or hash function of a directory, also for entries that are created in it later. */
   chcid(path: string, options?: FilesCidOptions): Promise<void>;
-  /** Copies files or directories, given by MFS path or `/ipfs` path; only links are copied. */
-  cp(from: IpfsPath | readonly IpfsPath[], to: string, options?: FilesChangeOptions): Promise<void>;
+  /** Copies files or directories, given by MFS path or `/ipfs` path; only links are copied. Each is there at once, or not at all. */
+  cp(from: IpfsPath | readonly IpfsPath[], to: string, options?: FilesCpOptions): Promise<void>;
   /** Makes all changes so far durable; resolves to the CID of the path (default `/`). */
   flush(path?: string, options?: CallOptions): Promise<CID>;
   /** Lists a directory in its order, or a file as its only entry. */
@@ -226,7 +233,7 @@ export function filesApi(node: LowLevelNode): FilesApi {
       await changeCid(files, uncheckedPath(path), settingsOf(options), changing(options));
     },
     async cp(from, to, options = {}) {
-      const how = changing(options);
+      const how = { ...changing(options), force: options.force, parents: options.parents };
       const dest = namespacePath(to);
       for (const each of listOf(from)) await copy(files, await sourceOf(node, pathOf(each), how), dest, how);
     },

@@ -30,10 +30,12 @@ export interface LsEntry {
   readonly type: "dir" | "file";
 }
 
-/** A link, with all fields of the RPC API. */
+/** A link, with all fields of the RPC API, and one more. */
 export interface LsLink {
   readonly name: string;
   readonly cid: CID;
+  /** Bytes of all blocks below, as the directory states it; the entry need not be read for it. */
+  readonly tsize: number;
   readonly size: number;
   /** `unknown` for an entry that was not read, or that is not UnixFS. */
   readonly type: "unknown" | "directory" | "file" | "symlink";
@@ -72,6 +74,7 @@ export function lsApi(node: LowLevelNode): LsApi {
     yield* mapConcurrent(links, MAX_CHILDREN, async (link) => ({
       name: link.name,
       cid: link.cid,
+      tsize: link.size,
       ...(await kindOf(link, looking)),
     }));
   }

@@ -26,6 +26,8 @@ export interface SwarmPeersOptions extends CallOptions {
   readonly streams?: boolean | undefined;
   readonly latency?: boolean | undefined;
   readonly direction?: boolean | undefined;
+  /** Also report `agentVersion` and `opened`, which the RPC API does not have; not part of `verbose`. */
+  readonly details?: boolean | undefined;
 }
 
 /** A connection. */
@@ -43,6 +45,10 @@ export interface SwarmPeersResult {
    * Who opened the connection; undefined without `direction`. The client libraries misread this field of the RPC API.
    */
   readonly direction: Connection["direction"] | undefined;
+  /** What the peer says it is, empty until then; undefined without `details`. */
+  readonly agentVersion?: string;
+  /** When it was opened; undefined without `details`. */
+  readonly opened?: Date;
 }
 
 export interface SwarmFiltersApi {
@@ -96,7 +102,9 @@ export function swarmApi(node: LowLevelNode): SwarmApi {
     },
     async peers(options = {}) {
       const swarm = await opened();
-      return swarm.connections().map((connection) => shownPeer(swarm, connection, options));
+      const connections = swarm.connections();
+      if (options.details !== true) return connections.map((connection) => shownPeer(swarm, connection, options));
+      return Promise.all(connections.map((connection) => shownWithDetails(swarm, connection, options)));
     },
     async connect(addresses, options = {}) {
       const signal = callSignal(options);
@@ -140,6 +148,11 @@ function shownPeer(swarm: Swarm, connection: Connection, options: SwarmPeersOpti
     streams: asked("streams") ? protocols.map((Protocol) => ({ Protocol })) : null,
     direction: asked("direction") ? direction : undefined,
   };
+}
+
+async function shownWithDetails(swarm: Swarm, connection: Connection, options: SwarmPeersOptions) {
+  const { agentVersion } = await swarm.peerInfo(connection.remotePeer);
+  return { ...shownPeer(swarm, connection, options), agentVersion, opened: new Date(connection.timeline.open) };
 }
 
 /** Rethrows everything that is not a NodeError. */

@@ -88,13 +88,15 @@ export interface Source {
   readonly at: CID | NamespacePath;
 }
 
-/** Links a block into the tree; nothing is copied, and only the first block is read. */
-export async function copy(
-  files: Namespace,
-  source: Source,
-  dest: NamespacePath,
-  options: ChangeOptions,
-): Promise<void> {
+export interface CopyOptions extends ChangeOptions {
+  /** Replace a file that is there. */
+  readonly force?: boolean | undefined;
+  /** Make missing directories above it. */
+  readonly parents?: boolean | undefined;
+}
+
+/** Links a block into the tree, in one step; nothing is copied, and only the first block is read. */
+export async function copy(files: Namespace, source: Source, dest: NamespacePath, options: CopyOptions): Promise<void> {
   const into = dest.trailingSlash || dest.segments.length === 0;
   const text = into ? `${withTrailingSlash(dest)}${source.name ?? ""}` : dest.text;
   const name = into ? source.name : dest.segments.at(-1);
@@ -103,12 +105,24 @@ export async function copy(
   await files.change(options, async (root) => {
     const link = await prefixFailure(from, () => sourceLink(files, root, source.at));
     if (name === undefined) throw new NodeError(`${to}: cannot create file with empty name`);
-    const folder = await prefixFailure(to, () => lookupFolder(root, into ? dest : parentOf(dest)));
-    // A block that cannot be an entry is refused before it becomes one.
-    await prefixFailure(`cp: cannot flush the created file ${text}`, async () => {
-      if ((await folder.find(name)) === undefined) kindOf(link.cid, await files.readLocal(link.cid));
-    });
-    await prefixFailure(to, () => folder.add({ name, ...link }));
+    const above = into ? dest : parentOf(dest);
+    // A block that cannot be an entry is refused before it becomes one, and before anything is made for it.
+    const check = () =>
+      prefixFailure(`cp: cannot flush the created file ${text}`, async () => {
+        kindOf(link.cid, await files.readLocal(link.cid));
+      });
+    if (options.parents) {
+      await check();
+      await prefixFailure(to, () => make(files, root, above, { parents: true, settings: undefined }));
+    }
+    const folder = await prefixFailure(to, () => lookupFolder(root, above));
+    const isThere = (await prefixFailure(to, () => folder.find(name))) !== undefined;
+    if (!isThere || options.force) await check();
+    if (!isThere || !options.force) return prefixFailure(to, () => folder.add({ name, ...link }));
+    if ((await prefixFailure(to, () => folder.child(name))) instanceof Folder) {
+      throw new NodeError(`cp: cannot unlink existing file: not a file: ${text}`);
+    }
+    return prefixFailure(to, () => folder.replace({ name, ...link }));
   });
 }
 

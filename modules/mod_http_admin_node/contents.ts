@@ -1,0 +1,155 @@
+/** Contents as they are downloaded and shown: with ranges, conditions, and nothing that a browser would run. */
+import type { NodeModule } from "modhost/node";
+import { HttpError } from "../../core/index.ts";
+import type { HttpRequest, PooledBody, ResponseFields, ResponseHeaders } from "../../core/types.ts";
+import { attachment, disposition } from "./disposition.ts";
+import { isFailure, within } from "./failures.ts";
+import { BYTES, type Media, mediaOf, textMedia } from "./media.ts";
+
+/** Time for the first bytes; those after them take what they take. */
+const OPEN_SECONDS = 60;
+
+/** Contents are anybody's: they run nothing, load nothing but themselves, and are nobody's page. */
+const guarded: ResponseHeaders = {
+  content_security_policy: "sandbox; default-src 'none'; img-src 'self'; media-src 'self'; style-src 'unsafe-inline'",
+  x_content_type_options: "nosniff",
+  cross_origin_resource_policy: "same-origin",
+  referrer_policy: "no-referrer",
+  cache_control: "private, no-cache",
+};
+
+export type Shown = "inline" | "download" | "text";
+
+/** What is at a path of the mutable namespace, or below /ipfs or /ipns. */
+export interface Located {
+  readonly cid: string;
+  readonly type: "file" | "directory";
+  readonly size: number;
+  readonly total: number;
+  readonly links: number;
+  /** The last part of the path. */
+  readonly name: string;
+}
+
+/** @throws NodeError, {HttpError} 404 */
+export async function locate(node: NodeModule, path: string, signal: AbortSignal): Promise<Located> {
+  const how = { signal: within(signal, OPEN_SECONDS) };
+  const known = path.startsWith("/ipns/") ? await resolved(node, path, how) : path;
+  try {
+    const { cid, type, size, cumulativeSize: total, blocks: links } = await node.files.stat(known, how);
+    return {
+      cid: cid.toString(),
+      type,
+      size,
+      total,
+      links,
+      name: path.split("/").findLast((part) => part !== "") ?? "files",
+    };
+  } catch (error) {
+    if (isFailure(error, "FILE_NOT_FOUND", "NO_LINK")) throw new HttpError(404, `There is nothing at ${path}`);
+    throw error;
+  }
+}
+
+async function resolved(node: NodeModule, path: string, how: { signal: AbortSignal }): Promise<string> {
+  const { cid } = await node.lowLevel.resolve(path, how);
+  return `/ipfs/${cid}`;
+}
+
+/** @throws NodeError, {HttpError} 400 for a directory, 404 */
+export async function fileAnswer(
+  node: NodeModule,
+  { path, as, request, signal }: { path: string; as: Shown; request: HttpRequest; signal: AbortSignal },
+): Promise<ResponseFields> {
+  const { cid, type, size, name } = await locate(node, path, signal);
+  if (type === "directory") throw new HttpError(400, `${path} is a directory: download it as tar or CAR`);
+  const etag = `"${cid}"`;
+  const headers: ResponseHeaders = { ...guarded, ...described(name, as), etag, accept_ranges: "bytes" };
+  if (isNotModified(request, etag)) return { status_code: 304, headers };
+  const range = rangeOf(request, size, etag);
+  if (range === "unsatisfiable")
+    return { status_code: 416, headers: { ...headers, content_range: `bytes */${size}` }, body: "" };
+  const { from, length } = range ?? { from: 0, length: size };
+  headers.content_length = length;
+  if (range !== undefined) headers.content_range = `bytes ${from}-${from + length - 1}/${size}`;
+  const body =
+    length === 0 ? "" : await opened(signal, (how) => node.cat(`/ipfs/${cid}`, { ...how, offset: from, length }));
+  return { status_code: range === undefined ? 200 : 206, headers, body };
+}
+
+/** @throws NodeError, {HttpError} 404 */
+export async function tarAnswer(node: NodeModule, path: string, signal: AbortSignal): Promise<ResponseFields> {
+  const { cid, name } = await locate(node, path, signal);
+  // An archive has the name of what it was made of: it is looked up in the directory that has it.
+  const above = path.replace(/\/[^/]*\/*$/, "");
+  const parent = path.startsWith("/ip") || above === "" ? undefined : await locate(node, above, signal);
+  const from = parent === undefined ? `/ipfs/${cid}` : `/ipfs/${parent.cid}/${name}`;
+  const body = await opened(signal, (how) => node.get(from, { ...how, archive: true }));
+  return {
+    headers: { ...guarded, ...attachment(`${name}.tar`), content_type: "application/x-tar", etag: `"${cid}.tar"` },
+    body,
+  };
+}
+
+/** @throws NodeError, {HttpError} 404 */
+export async function carAnswer(node: NodeModule, path: string, signal: AbortSignal): Promise<ResponseFields> {
+  const { cid, name } = await locate(node, path, signal);
+  const body = await opened(signal, (how) => node.dag.export(cid, how));
+  const headers = { ...guarded, ...attachment(`${name}.car`), etag: `"${cid}.car"` };
+  return { headers: { ...headers, content_type: "application/vnd.ipld.car" }, body };
+}
+
+function described(name: string, as: Shown): ResponseHeaders {
+  const media: Media = as === "text" ? textMedia : mediaOf(name);
+  const isSaved = as === "download" || !media.isShown;
+  return {
+    // What is text here may be a page elsewhere: a browser that opens the saved file goes by its name alone.
+    content_type: isSaved && media === textMedia ? BYTES : media.type,
+    content_disposition: disposition(isSaved ? "attachment" : "inline", name),
+  };
+}
+
+interface Opening extends PooledBody {
+  readonly opened: Promise<void>;
+}
+
+/** Resolves when the first bytes are there, so that what prevents them has a status. */
+async function opened(
+  signal: AbortSignal,
+  open: (how: { readonly signal: AbortSignal }) => AsyncIterable<Uint8Array> & Opening,
+): Promise<PooledBody> {
+  const late = new AbortController();
+  const timer = setTimeout(
+    () => late.abort(new DOMException("The first bytes did not come", "TimeoutError")),
+    OPEN_SECONDS * 1000,
+  );
+  try {
+    const stream = open({ signal: AbortSignal.any([signal, late.signal]) });
+    await stream.opened;
+    return stream;
+  } finally {
+    clearTimeout(timer);
+  }
+}
+
+/** A CID names its bytes for ever: it is a strong validator. */
+function isNotModified({ headers }: HttpRequest, etag: string): boolean {
+  const known = headers.if_none_match;
+  if (known === undefined) return false;
+  return known.split(",").some((each) => ["*", etag].includes(each.trim().replace(/^W\//, "")));
+}
+
+/** One range of bytes; several are answered with the whole. */
+function rangeOf(
+  { headers }: HttpRequest,
+  size: number,
+  etag: string,
+): { from: number; length: number } | "unsatisfiable" | undefined {
+  if (headers.if_range !== undefined && headers.if_range !== etag) return undefined;
+  const [, first = "", last = ""] = /^bytes=(\d*)-(\d*)$/.exec(headers.range?.trim() ?? "") ?? [];
+  if (first === "" && last === "") return undefined;
+  const from = first === "" ? Math.max(0, size - Number(last)) : Number(first);
+  const to = first === "" || last === "" ? size - 1 : Math.min(Number(last), size - 1);
+  if (from >= size || (first !== "" && last !== "" && Number(last) < from)) return "unsatisfiable";
+  return { from, length: to - from + 1 };
+}

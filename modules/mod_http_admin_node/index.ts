@@ -1,0 +1,39 @@
+/** The node in the Admin API: its state, pins, keys, files and blocks, looked at and changed. */
+import type { NodeModule } from "modhost/node";
+import type { Module } from "../../core/types.ts";
+import { Directories } from "./directories.ts";
+import { History, type SavedHistory } from "./history.ts";
+import { Jobs } from "./jobs.ts";
+import { operations } from "./operations/index.ts";
+import { bound, type Deps } from "./operations/operation.ts";
+import { PinNames } from "./pin_names.ts";
+import { shapes } from "./shapes.ts";
+import { UploadRecords } from "./upload_records.ts";
+
+export const depends = ["http_admin", "node"];
+/** There is one node per process, shared by all virtual hosts. */
+export const global = true;
+
+export default function load(module: Module): void {
+  module.depends("http_admin");
+  const node = module.depends<NodeModule>("node");
+  const jobs = new Jobs();
+  const history = new History(node);
+  const uploads = new UploadRecords();
+  const deps: Deps = { node, jobs, history, uploads, names: new PinNames(node), directories: new Directories(node) };
+  module.provides("admin", {
+    operations: operations.map((operation) => bound(operation, deps)),
+    topics: { node_figures: history.topic, node_jobs: jobs.topic },
+    shapes,
+  });
+  module.ready = () => {
+    if (module.serves()) history.start();
+  };
+  module.save = () => history.save();
+  module.restore = (saved) => history.restore(saved as SavedHistory);
+  module.unload = async () => {
+    history.stop();
+    uploads.close();
+    await jobs.close();
+  };
+}

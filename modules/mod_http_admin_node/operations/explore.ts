@@ -1,0 +1,28 @@
+/** Any block, by its CID or a path. */
+import { contentPath } from "../content_path.ts";
+import { pageFields, pageOf } from "../pages.ts";
+import { nodeOperation } from "./operation.ts";
+
+const USUAL_PAGE = 100;
+const USUAL_SECONDS = 30;
+
+export const exploreOperations = [
+  nodeOperation({
+    name: "node_dag",
+    method: "GET",
+    path: "/node/dag",
+    scope: "read",
+    help: "A block: codec, hash, size, links in pages, and what it holds",
+    input: {
+      path: { type: "string", required: true, describe: "A CID, or a path such as /ipfs/CID/a or /ipns/NAME" },
+      ...pageFields,
+      timeout: { type: "number", describe: `Seconds to look for it among peers; default ${USUAL_SECONDS}` },
+      local: { type: "boolean", describe: "Ask no peer; default: false" },
+    },
+    answer: "DagNode",
+    run: async ({ node, signal, input: { path, timeout = USUAL_SECONDS, local = false, ...page } }) => {
+      const { explore } = await import("../explore.ts");
+      return explore(node, contentPath(path), { ...pageOf(page, USUAL_PAGE), timeout, isLocal: local, signal });
+    },
+  }),
+];

@@ -1,0 +1,166 @@
+/** Keys, and the names that they publish. */
+import { HttpError } from "../../../core/index.ts";
+import type { ResponseFields } from "../../../core/types.ts";
+import { contentPath } from "../content_path.ts";
+import { attachment } from "../disposition.ts";
+import { within } from "../failures.ts";
+import { BYTES } from "../media.ts";
+import type { NamedValue, NodeKey } from "../types.ts";
+import { type Deps, listOf, nodeOperation } from "./operation.ts";
+
+/** The node's own. */
+const SELF = "self";
+/** Time for looking at what this node itself has published. */
+const OWN_SECONDS = 2;
+const RESOLVE_SECONDS = 30;
+/** Telling the network of a name takes its time. */
+const PUBLISH_SECONDS = 300;
+
+const name = { type: "string", required: true, describe: "Name of the key" } as const;
+
+export const keyOperations = [
+  nodeOperation({
+    name: "node_keys",
+    method: "GET",
+    path: "/node/keys",
+    scope: "read",
+    help: "Keys of the node, and what was published with them",
+    answer: listOf("NodeKey"),
+    run: async ({ node, signal }) => {
+      const keys = await node.key.list();
+      return Promise.all(keys.map((key) => shown(node, key, signal)));
+    },
+  }),
+  nodeOperation({
+    name: "node_key_new",
+    method: "POST",
+    path: "/node/keys",
+    scope: "admin",
+    help: "Make a key",
+    input: {
+      name,
+      type: { type: "string", values: ["ed25519", "rsa"], describe: "ed25519, which is the default, or rsa" },
+      size: { type: "number", describe: "Bits of an RSA key; default 2048" },
+    },
+    answer: "NodeKey",
+    records: (input) => `make the key ${input.name}`,
+    run: async ({ node, input }) => plain(await node.key.gen(input.name, { type: input.type, size: input.size })),
+  }),
+  nodeOperation({
+    name: "node_key_rename",
+    method: "POST",
+    path: "/node/keys/{name}/rename",
+    scope: "admin",
+    help: "Rename a key",
+    input: {
+      name,
+      to: { type: "string", required: true, describe: "Its new name" },
+      replace: { type: "boolean", describe: "Replace a key of that name, which is lost then; default: false" },
+    },
+    answer: "NodeKey",
+    records: (input) => `rename the key ${input.name} to ${input.to}`,
+    run: async ({ node, input }) => {
+      const { id } = await node.key.rename(input.name, input.to, { force: input.replace });
+      return plain({ name: input.to, id });
+    },
+  }),
+  nodeOperation({
+    name: "node_key_remove",
+    method: "POST",
+    path: "/node/keys/{name}/remove",
+    scope: "admin",
+    help: "Remove a key: nobody can publish under its name any more without a copy of it",
+    input: { name },
+    answer: "NodeKey",
+    records: (input) => `remove the key ${input.name}`,
+    run: async ({ node, input }) => plain(await node.key.rm(input.name)),
+  }),
+  nodeOperation({
+    name: "node_key_export",
+    method: "POST",
+    path: "/node/keys/{name}/export",
+    scope: "admin",
+    help: "The private key, as it can be imported: whoever has it can publish under its name",
+    input: { name },
+    answer: { type: "string", format: "binary" },
+    isRaw: true,
+    records: (input) => `export the key ${input.name}`,
+    run: async ({ node, input }): Promise<ResponseFields> => {
+      const headers = { ...attachment(`${input.name}.key`), cache_control: "no-store", content_type: BYTES };
+      return { headers, body: await node.key.export(input.name) };
+    },
+  }),
+  nodeOperation({
+    name: "node_key_import",
+    method: "POST",
+    path: "/node/keys/{name}/import",
+    scope: "admin",
+    help: "Take an exported private key, under a name",
+    input: { name },
+    takes: "stream",
+    answer: "NodeKey",
+    records: (input) => `import the key ${input.name}`,
+    run: async ({ node, event, input }) => plain(await node.key.import(input.name, event.request.body_stream)),
+  }),
+];
+
+/** Names that keys publish. */
+export const nameOperations = [
+  nodeOperation({
+    name: "node_publish",
+    method: "POST",
+    path: "/node/names/publish",
+    scope: "admin",
+    help: "Make the name of a key stand for a path",
+    input: {
+      path: { type: "string", required: true, describe: "What the name shall stand for: /ipfs/CID, or a CID" },
+      key: { type: "string", describe: "Name of the key; default: self" },
+      lifetime: { type: "string", describe: "How long the record is valid: 24h, 90m; default: a day" },
+      ttl: { type: "string", describe: "How long others may keep it unasked: 1m" },
+      allow_offline: { type: "boolean", describe: "Keep it here when nobody can be told; default: false" },
+    },
+    answer: "NamedValue",
+    records: ({ path, key = SELF }) => `publish ${path} with the key ${key}`,
+    run: ({ node, signal, input }): Promise<NamedValue> => {
+      const { path, key = SELF, lifetime, ttl, allow_offline: allowOffline } = input;
+      const options = { key, lifetime, ttl, allowOffline, signal: within(signal, PUBLISH_SECONDS) };
+      return node.name.publish(contentPath(path), options);
+    },
+  }),
+  nodeOperation({
+    name: "node_resolve",
+    method: "GET",
+    path: "/node/names/resolve",
+    scope: "read",
+    help: "What a name stands for now",
+    input: {
+      name: { type: "string", required: true, describe: "An IPNS name, a domain, or /ipns/ and one of these" },
+      timeout: { type: "number", describe: `Seconds to look for it; default ${RESOLVE_SECONDS}` },
+    },
+    answer: "NamedValue",
+    run: async ({ node, signal, input: { name: asked, timeout = RESOLVE_SECONDS } }): Promise<NamedValue> => {
+      const how = { stream: false, signal: within(signal, timeout) };
+      const [value] = await Array.fromAsync(node.name.resolve(asked.replace(/^\/ipns\//, ""), how));
+      if (value === undefined) throw new HttpError(404, `The name ${asked} stands for nothing`);
+      return { name: asked, value };
+    },
+  }),
+];
+
+const plain = ({ name: called, id }: { name: string; id: string }): NodeKey => ({
+  name: called,
+  id,
+  is_self: called === SELF,
+});
+
+async function shown(node: Deps["node"], key: { name: string; id: string }, signal: AbortSignal): Promise<NodeKey> {
+  const options = { offline: true, stream: false, recursive: false, signal: within(signal, OWN_SECONDS) };
+  try {
+    const [value] = await Array.fromAsync(node.name.resolve(key.id, options));
+    return { ...plain(key), ...(value === undefined ? {} : { value }) };
+  } catch {
+    // Nothing was published with most keys.
+    signal.throwIfAborted();
+    return plain(key);
+  }
+}

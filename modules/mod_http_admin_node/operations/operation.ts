@@ -1,0 +1,50 @@
+/** How operations of the node are declared: as those of any module, with the node and what is kept beside it at hand. */
+import type { NodeModule } from "modhost/node";
+import { defineOperation } from "../../../core/index.ts";
+import type { AdminCall, AdminFields, AdminInput, AdminOperation } from "../../../core/types.ts";
+import type { Directories } from "../directories.ts";
+import { told } from "../failures.ts";
+import type { History } from "../history.ts";
+import type { Jobs } from "../jobs.ts";
+import type { PinNames } from "../pin_names.ts";
+import type { UploadRecords } from "../upload_records.ts";
+
+export interface Deps {
+  readonly node: NodeModule;
+  readonly jobs: Jobs;
+  readonly history: History;
+  readonly names: PinNames;
+  readonly directories: Directories;
+  readonly uploads: UploadRecords;
+}
+
+export interface NodeCall<F extends AdminFields = AdminFields> extends AdminCall<F>, Deps {}
+
+type Declared<F extends AdminFields> = Omit<AdminOperation<F>, "run"> & {
+  /** What stands in the record of changes; operations without it change nothing, or see to their record themselves. */
+  records?(input: AdminInput<F>): string;
+  /** NodeErrors are answered with a status and their own words. */
+  run(call: NodeCall<F>): unknown;
+};
+
+export type NodeOperation = Declared<AdminFields>;
+
+export function nodeOperation<const F extends AdminFields>(operation: Declared<F>): NodeOperation {
+  return operation as unknown as NodeOperation;
+}
+
+export function bound({ records, run, ...operation }: NodeOperation, deps: Deps): AdminOperation {
+  return defineOperation({
+    ...operation,
+    run: (call) =>
+      told(async () => {
+        const { server, by, input } = call;
+        if (!deps.node.isOpen) await deps.node.open();
+        const work = async () => told(() => run({ ...call, ...deps }));
+        return records === undefined ? work() : server.record(records(input), work, { by });
+      }),
+  });
+}
+
+/** The answer of a list of what a shape describes. */
+export const listOf = (name: string) => ({ type: "array", items: { $ref: `#/components/schemas/${name}` } });

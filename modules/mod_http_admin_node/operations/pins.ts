@@ -1,0 +1,158 @@
+/** Pins of this node. */
+import { parseCid } from "modhost/node";
+import { HttpError } from "../../../core/index.ts";
+import { contentPath } from "../content_path.ts";
+import type { JobWork } from "../jobs.ts";
+import { type Page, pageFields, pageOf } from "../pages.ts";
+import { MAX_NAME } from "../pin_names.ts";
+import type { Pin, PinPage, PinState } from "../types.ts";
+import { type Deps, nodeOperation } from "./operation.ts";
+
+const USUAL_PAGE = 100;
+
+const cid = { type: "string", required: true, describe: "The pin's CID, as the list has it" } as const;
+const name = {
+  type: "string",
+  describe: `A name for people, of at most ${MAX_NAME} characters; empty for none`,
+} as const;
+
+const modes = ["recursive", "direct"] as const;
+
+export const pinOperations = [
+  nodeOperation({
+    name: "node_pins",
+    method: "GET",
+    path: "/node/pins",
+    scope: "read",
+    help: "Pins of the node, in pages",
+    input: {
+      type: { type: "string", values: [...modes, "all"], describe: "Which pins: recursive, direct, all; default: all" },
+      search: { type: "string", describe: "A part of the name, or of the CID" },
+      ...pageFields,
+    },
+    answer: "PinPage",
+    run: ({ node, names, input }) => {
+      const wanted = modes.filter((mode) => (input.type ?? "all") === "all" || input.type === mode);
+      return pageOfPins({ node, names }, wanted, input.search?.toLowerCase() ?? "", pageOf(input, USUAL_PAGE));
+    },
+  }),
+  nodeOperation({
+    name: "node_pin",
+    method: "GET",
+    path: "/node/pins/{cid}",
+    scope: "read",
+    help: "Whether something is pinned, and how: by itself, or through a pin above it",
+    input: { cid },
+    answer: "PinState",
+    run: ({ node, names, input, signal }) => stateOf({ node, names }, input.cid, signal),
+  }),
+  nodeOperation({
+    name: "node_pin_add",
+    method: "POST",
+    path: "/node/pins",
+    scope: "admin",
+    help: "Pin a CID or path, fetching what is not here, as a job",
+    input: {
+      path: { type: "string", required: true, describe: "A CID, or a path such as /ipfs/CID/a or /ipns/NAME" },
+      name,
+      recursive: { type: "boolean", describe: "All that is below it, too; default: true" },
+    },
+    answer: "Job",
+    run: ({ node, names, jobs, server, by, input: { path, name: given = "", recursive = true } }) => {
+      assertName(given);
+      const what = `pin ${path}`;
+      const add = async (signal: AbortSignal, progress: (blocks: number) => void) => {
+        const pinned = String(await node.pin.add(contentPath(path), { recursive, signal, progress }));
+        await names.set(pinned, given);
+        return { cid: pinned };
+      };
+      const run: JobWork["run"] = (signal, progress) => server.record(what, () => add(signal, progress), { by });
+      return jobs.start({ kind: "pin", what, by, run });
+    },
+  }),
+  nodeOperation({
+    name: "node_pin_rename",
+    method: "POST",
+    path: "/node/pins/{cid}/rename",
+    scope: "admin",
+    help: "Give a pin another name",
+    input: { cid, name: { ...name, required: true } },
+    answer: "Pin",
+    records: (input) => `name the pin ${input.cid} ${JSON.stringify(input.name)}`,
+    run: async ({ node, names, input }): Promise<Pin> => {
+      assertName(input.name);
+      const pin = await pinned({ node, names }, input.cid);
+      await names.set(pin.cid, input.name);
+      return { ...pin, name: input.name };
+    },
+  }),
+  nodeOperation({
+    name: "node_pin_remove",
+    method: "POST",
+    path: "/node/pins/{cid}/remove",
+    scope: "admin",
+    help: "Remove a pin: the next collection of garbage may take what it kept",
+    input: { cid },
+    answer: "Pin",
+    records: (input) => `remove the pin ${input.cid}`,
+    run: async ({ node, names, input }): Promise<Pin> => {
+      const pin = await pinned({ node, names }, input.cid);
+      await node.pin.rm(pin.cid, { recursive: pin.type === "recursive" });
+      await names.set(pin.cid, "");
+      return pin;
+    },
+  }),
+];
+
+type Kept = Pick<Deps, "node" | "names">;
+
+/** @throws {HttpError} 400 */
+function assertName(given: string): void {
+  if (given.length > MAX_NAME) throw new HttpError(400, `A name has at most ${MAX_NAME} characters`);
+}
+
+async function pageOfPins(
+  { node, names }: Kept,
+  wanted: readonly Pin["type"][],
+  search: string,
+  { offset, limit }: Page,
+): Promise<PinPage> {
+  const named = await names.all();
+  const pins: Pin[] = [];
+  let total = 0;
+  for (const type of wanted) {
+    for await (const found of node.lowLevel.pins.list(type)) {
+      const isOnPage = total >= offset && total < offset + limit;
+      if (search === "" && !isOnPage) {
+        total += 1;
+        continue;
+      }
+      const text = found.toString();
+      const called = named.get(text) ?? "";
+      if (search !== "" && !called.toLowerCase().includes(search) && !text.toLowerCase().includes(search)) continue;
+      if (isOnPage) pins.push({ cid: text, type, name: called });
+      total += 1;
+    }
+  }
+  return { total, offset, pins };
+}
+
+/** @throws {HttpError} 404, NodeError */
+async function pinned({ node, names }: Kept, given: string): Promise<Pin> {
+  const found = parseCid(given);
+  const type = await node.lowLevel.pins.mode(found);
+  if (type === undefined) throw new HttpError(404, `There is no pin of ${given} itself`);
+  const text = found.toString();
+  return { cid: text, type, name: (await names.all()).get(text) ?? "" };
+}
+
+async function stateOf({ node, names }: Kept, given: string, signal: AbortSignal): Promise<PinState> {
+  const found = parseCid(given);
+  const text = found.toString();
+  const name = (await names.all()).get(text) ?? "";
+  const type = await node.lowLevel.pins.mode(found);
+  if (type !== undefined) return { cid: text, type, name };
+  const above = (await node.lowLevel.pins.rootsAbove([found], signal)).get(text);
+  if (above === undefined) return { cid: text, type: "none", name };
+  return { cid: text, type: "indirect", through: String(above), name };
+}

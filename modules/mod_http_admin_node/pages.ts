@@ -1,0 +1,23 @@
+/** Pages of lists: what callers ask for, within bounds. */
+import { HttpError } from "../../core/index.ts";
+
+export const MAX_PAGE = 1000;
+
+export const pageFields = {
+  offset: { type: "number", describe: "Entries to pass over; default 0" },
+  limit: { type: "number", describe: `Entries to answer, at most ${MAX_PAGE}` },
+} as const;
+
+export interface Page {
+  readonly offset: number;
+  readonly limit: number;
+}
+
+/** @throws {HttpError} 400 */
+export function pageOf(asked: { offset: number | undefined; limit: number | undefined }, usual: number): Page {
+  const { offset = 0, limit = usual } = asked;
+  const isRight = Number.isSafeInteger(offset) && offset >= 0 && Number.isInteger(limit) && limit >= 1;
+  if (!isRight || limit > MAX_PAGE)
+    throw new HttpError(400, `offset is an integer from 0 on, limit one from 1 to ${MAX_PAGE}`);
+  return { offset, limit };
+}
