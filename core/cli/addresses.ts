@@ -1,4 +1,4 @@
-import { bracketed, displayName, encodePath, isWebScheme, originOf, type RouteInfo } from "../http/index.ts";
+import { appPaths, bracketed, displayName, encodePath, isWebScheme, originOf, type RouteInfo } from "../http/index.ts";
 import type { ListeningPort } from "../types.ts";
 
 export interface AppAddresses {
@@ -13,18 +13,12 @@ export interface AppAddresses {
  * there are any, once for each scheme and port.
  */
 export function appAddresses(routes: readonly RouteInfo[], ports: readonly ListeningPort[]): AppAddresses[] {
-  const apps = Map.groupBy(routes, (route) => JSON.stringify([route.host, route.module, route.app]));
-  return [...apps.values()].map((own) => {
-    const { app, module, host } = own[0]!;
-    const served = own.filter(({ kind }) => kind !== "redirect");
-    const shown = served.filter(({ method, kind }) => method === "GET" || kind === "middleware");
-    const paths = (shown.length === 0 ? served : shown).map(({ path }) => path.replace(/\/\*$/, "/"));
-    const path = paths.reduce((shortest, other) => (other.length < shortest.length ? other : shortest));
+  return appPaths(routes).map(({ name, module, host, path }) => {
     const urls = ports.flatMap(({ scheme, address, port }) => {
       if (!isWebScheme(scheme)) return [];
       return [originOf(scheme, host === "*" ? displayName(address) : host, port) + encodePath(path)];
     });
-    return { name: app, module, host, urls: [...new Set(urls)] };
+    return { name, module, host, urls: [...new Set(urls)] };
   });
 }
 

@@ -13,6 +13,7 @@ export {
   type TokenOption,
 } from "../util/tokens.ts";
 export { addressesOf } from "./addresses.ts";
+export { type AppPath, appPaths } from "./app_paths.ts";
 export { appName, appPath, basePath, bracketed, displayName, isWebScheme, originOf } from "./app_urls.ts";
 export { validatorsOf } from "./conditions.ts";
 export { type CorsPolicy, corsPolicy } from "./cors.ts";

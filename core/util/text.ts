@@ -23,6 +23,17 @@ export interface PageParts {
   readonly body: string;
 }
 
+/** The look that the pages of the host have in common: CSS for the beginning of the `style` of a page. */
+export const page_style = `
+:root { --text: #1d2126; --soft: #667080; --line: #e3e6ea; --link: #0b57b7; --page: #fff; --hover: #f4f6f8; }
+@media (prefers-color-scheme: dark) {
+  :root { --text: #e4e7eb; --soft: #97a1ae; --line: #2b3139; --link: #7db3ff; --page: #14171b; --hover: #1c2127; }
+}
+body { margin: 0; background: var(--page); color: var(--text); font: 16px/1.5 system-ui, sans-serif; }
+a { color: var(--link); text-decoration: none; }
+a:hover, a:focus-visible { text-decoration: underline; }
+`;
+
 /** A whole HTML page, in English, that fits screens of any width and either colour scheme. It needs nothing else. */
 export function html_page({ title, style, body }: PageParts): string {
   return `<!DOCTYPE html>

@@ -14,6 +14,7 @@ import { options } from "./options.ts";
 import { RecentRequests } from "./recent_requests.ts";
 import { shapes } from "./shapes.ts";
 import { openSocket } from "./socket.ts";
+import { openStartPage } from "./start_page/index.ts";
 import { ownTopics } from "./topics.ts";
 
 export { options };
@@ -35,6 +36,7 @@ export default function load(module: Module): void {
   let read: Promise<PageKeys> | undefined;
   const keys = () => (read ??= PageKeys.in(join(module.data_path(), "admin.key")));
   const { authorize, identify } = throughPorts(module, keys);
+  openStartPage(module, identify);
   module.provides("http", {
     route: {
       ...apiRoutes({ module, items, streams, watched, authorize }),

@@ -31,4 +31,11 @@ export const options = {
     describe:
       "Host names, besides localhost and loopback addresses, at which callers on this machine need no token for the Admin API.",
   },
+  admin_start_page: {
+    type: "boolean",
+    default: true,
+    per_host: false,
+    describe:
+      "Where nothing is mounted at `/`, show those who may call the Admin API a page there that tells what is served where, what failed, and what to try next. Others get the 404 that is there anyway.",
+  },
 } as const satisfies OptionDeclarations;

@@ -1,4 +1,4 @@
-import { escape_html, html_page } from "../../core/net/http.ts";
+import { escape_html, html_page, page_style } from "../../core/net/http.ts";
 
 /** What the error page says. */
 export interface ErrorText {
@@ -12,10 +12,7 @@ export interface ErrorText {
   readonly detail: string | undefined;
 }
 
-const style = `
-:root { --text: #1d2126; --soft: #667080; --line: #e3e6ea; --page: #fff; }
-@media (prefers-color-scheme: dark) { :root { --text: #e4e7eb; --soft: #97a1ae; --line: #2b3139; --page: #14171b; } }
-body { margin: 0; background: var(--page); color: var(--text); font: 16px/1.5 system-ui, sans-serif; }
+const style = `${page_style}
 main { max-width: 36rem; margin: 0 auto; padding: 18vh 1.5rem 3rem; overflow-wrap: anywhere; }
 h1 { margin: 0 0 .75rem; font-size: 1.375rem; font-weight: 600; }
 h1 b { margin-right: .625rem; color: var(--soft); font-weight: 400; font-variant-numeric: tabular-nums; }

@@ -31,6 +31,7 @@ const host = createHost({
     https_ports: [],
     http_interfaces: ["127.0.0.1"],
     http_log: false,
+    http_files_dir: "/srv/www",
   },
   modules: [
     {
@@ -47,6 +48,12 @@ const host = createHost({
         });
       },
     },
+    {
+      name: "orders",
+      load() {
+        throw new Error("the database orders.db cannot be opened");
+      },
+    },
   ],
 });
 
@@ -54,13 +61,22 @@ const pages = [
   { name: "listing", path: "/pages/site/", holds: ["Größe.pdf", "<b>not bold &", "photos of summer"] },
   { name: "listing-dark-phone", path: "/pages/site/", holds: ["readme.txt"], dark: true, width: 400 },
   { name: "error-404", path: "/pages/nowhere", holds: ["404", "Not Found"] },
+  { name: "start-page", path: "/", holds: ["modhost is running", "/pages/", "Only you see this page"], height: 920 },
+  {
+    name: "start-page-dark-phone",
+    path: "/",
+    holds: ["Try next", "is not loaded"],
+    dark: true,
+    width: 400,
+    height: 1240,
+  },
   { name: "error-500", path: "/pages/broken", holds: ["500", "Request "], dark: true },
 ] as const;
 
 async function shoot(browser: Browser, base: string, page: (typeof pages)[number]): Promise<void> {
-  const { dark = false, width = 900 } = { dark: undefined, width: undefined, ...page };
+  const { dark = false, width = 900, height = 560 } = page as { dark?: boolean; width?: number; height?: number };
   const tab = await browser.newPage({
-    viewport: { width: width ?? 900, height: 560 },
+    viewport: { width, height },
     colorScheme: dark ? "dark" : "light",
   });
   const requests: string[] = [];

@@ -1,0 +1,118 @@
+import assert from "node:assert/strict";
+import { request } from "node:http";
+import { describe, type TestContext, test } from "node:test";
+import type { InlineModule } from "#core/index.ts";
+import type { Module, RouteTable } from "#core/types.ts";
+import { type AdminHost, adminHost } from "./support.ts";
+
+const title = /<h1>modhost is running<\/h1>/;
+
+function app(name: string, route: RouteTable, default_path?: string): InlineModule {
+  return {
+    name: `mod_${name}`,
+    load(module: Module) {
+      module.depends("http");
+      module.provides("http", { route, ...(default_path === undefined ? {} : { default_path }) });
+    },
+  };
+}
+
+async function serving(t: TestContext, modules: readonly InlineModule[] = [], config: Record<string, unknown> = {}) {
+  const enabled = ["http_admin", "http_errors"];
+  return adminHost(t, { allow_failed: true, config: { modules_enabled: enabled, ...config }, modules });
+}
+
+interface Shown {
+  readonly status: number | undefined;
+  readonly headers: NodeJS.Dict<string | string[]>;
+  readonly text: string;
+}
+
+function open({ url }: AdminHost, { path = "/", method = "GET", ...headers }: Record<string, string> = {}) {
+  return new Promise<Shown>((resolve, reject) => {
+    const sent = request(url(path), { method, agent: false, headers: { accept: "text/html,*/*", ...headers } });
+    sent.on("error", reject).on("response", async (response) => {
+      const text = Buffer.concat(await response.toArray()).toString();
+      resolve({ status: response.statusCode, headers: response.headers, text });
+    });
+    sent.end();
+  });
+}
+
+describe("the start page", () => {
+  test("tells who operates the server what is served, what failed, and what to try next", async (t) => {
+    const broken: InlineModule = {
+      name: "mod_broken",
+      load() {
+        throw new Error("no <b>luck</b>");
+      },
+    };
+    const running = await serving(t, [app("shop", { "GET /": "shop" }), app("sink", { "POST /drop": "" }), broken]);
+    const { status, headers, text } = await open(running);
+    assert.equal(status, 404, "nothing is mounted there, and programs see that");
+    assert.match(text, title);
+    assert.match(text, /<a href="\/admin\/">Open the dashboard<\/a>/);
+    assert.match(text, /<a href="\/shop\/">\/shop\/<\/a><span>shop<\/span>/);
+    assert.match(text, /<span>\/sink\/drop<\/span><span>sink<\/span>/);
+    assert.match(text, /The module broken is not loaded: .*no &#60;b&#62;luck&#60;\/b&#62;/);
+    assert.match(text, /<code>modhost reload broken<\/code>/);
+    assert.doesNotMatch(text, /<script/);
+    assert.equal(headers["cache-control"], "no-store");
+    assert.match(String(headers["content-security-policy"]), /^default-src 'none'; style-src 'sha256-/);
+    const head = await open(running, { method: "HEAD" });
+    assert.deepEqual([head.status, head.text], [404, ""]);
+  });
+
+  test("is told to nobody else: they get the 404 that is there anyway", async (t) => {
+    const running = await serving(t, [app("shop", { "GET /": "shop" })]);
+    const strangers: [string, Record<string, string>][] = [
+      ["a proxy", { "x-forwarded-for": "203.0.113.7" }],
+      ["a name of another machine", { host: "www.example.org" }],
+      ["a script of an app", { "sec-fetch-site": "same-origin", "sec-fetch-mode": "cors", "sec-fetch-dest": "empty" }],
+      ["a frame", { "sec-fetch-site": "same-origin", "sec-fetch-mode": "navigate", "sec-fetch-dest": "iframe" }],
+      ["a program", { accept: "application/json" }],
+      ["whoever takes anything", { accept: "*/*" }],
+      ["another path", { path: "/nowhere" }],
+      ["another method", { method: "POST" }],
+    ];
+    for (const [who, asked] of strangers) {
+      const { status, text } = await open(running, asked);
+      assert.equal(status, 404, who);
+      assert.doesNotMatch(text, /modhost is running|shop/, who);
+      assert.match(text, /404/, who);
+    }
+    const closed = await serving(t, [], { admin_local: "none" });
+    assert.doesNotMatch((await open(closed)).text, title);
+    const off = await serving(t, [], { admin_start_page: false });
+    assert.doesNotMatch((await open(off)).text, title);
+  });
+
+  for (const [what, module, wanted] of [
+    ["an app at /", app("mine", { GET: "mine" }, "/"), /^mine$/],
+    ["a wildcard", app("mine", { "GET /*": (_event, rest) => `rest ${rest}` }, "/"), /^rest $/],
+    ["an app that answers 404 there itself", app("mine", { "GET /*": 404 }, "/"), /404<\/b>Not Found/],
+    ["an app that passes it on", app("mine", { "GET /*": () => undefined }, "/"), /404<\/b>Not Found/],
+    ["an app for other methods", app("mine", { "POST /": "posted" }, "/"), /405<\/b>Method Not Allowed/],
+    [
+      "a page of the operator's own for 404",
+      {
+        name: "mod_mine",
+        load: (module: Module) => module.hook("http-error", () => "my own page"),
+      },
+      /^my own page$/,
+    ],
+  ] as const) {
+    test(`hides nothing: ${what} wins`, async (t) => {
+      const { text } = await open(await serving(t, [module]));
+      assert.match(text, wanted);
+      assert.doesNotMatch(text, title);
+    });
+  }
+
+  test("is there again when the app that was mounted there has gone", async (t) => {
+    const running = await serving(t, [app("late", { "GET /": "late" }, "/")]);
+    assert.match((await open(running)).text, /^late$/);
+    await running.host.unload("late");
+    assert.match((await open(running)).text, title);
+  });
+});
