@@ -106,9 +106,16 @@ export class Config {
     this.#secrets = undefined;
   }
 
-  /** What it was made from: for a copy of it in another thread. */
-  sources(): ConfigSources {
-    return { written: this.#server, environment: this.#environment, file: this.file, directory: this.directory };
+  /** What it was made from, for a copy of it in another thread: the options of these names alone. */
+  sources(isWanted: (name: string) => boolean): ConfigSources {
+    const some = (values: object) => Object.fromEntries(Object.entries(values).filter(([name]) => isWanted(name)));
+    const hosts = [...this.#hosts.values()].map(({ written, values }) => [written, some(values)]);
+    return {
+      written: { ...some(this.#server), ...(hosts.length === 0 ? {} : { hosts: Object.fromEntries(hosts) }) },
+      environment: new Map([...this.#environment].filter(([name]) => isWanted(name))),
+      file: this.file,
+      directory: this.directory,
+    };
   }
 
   declarations(): ReadonlyMap<string, OptionDeclaration & { owner: string }> {

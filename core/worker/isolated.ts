@@ -101,11 +101,14 @@ class Isolated {
       this.#dependencies.set(name, exported);
       if (name !== "http") depends[name] = shapeOf(exported);
     }
-    const { thread, deps } = this.#parts;
+    const { name, code, thread, deps } = this.#parts;
     const { channel } = thread;
     thread.serve(this.#handlers(), (reason) => this.#ended(reason));
     const { host, reloading = false } = this.#owner;
-    const loaded = (await channel.call("load", taskOf(this.#parts.name, deps, { host, reloading, depends }))) as Loaded;
+    const loaded = (await channel.call(
+      "load",
+      taskOf(name, code.options, deps, { host, reloading, depends }),
+    )) as Loaded;
     if (loaded.global && module.host !== "*") module.set_global();
     if (loaded.serves) {
       const { settings } = module.depends<HttpModule>("http");

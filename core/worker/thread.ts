@@ -4,7 +4,7 @@ import type { Config } from "../config/index.ts";
 import { failure, type InstanceOwner } from "../module/code.ts";
 import { Deadline } from "../module/deadline.ts";
 import type { ModuleSource } from "../module/locate.ts";
-import type { ListeningPort, ModuleState } from "../types.ts";
+import type { ListeningPort, ModuleState, OptionDeclaration, OptionDeclarations } from "../types.ts";
 import { ModhostError } from "../util/errors.ts";
 import { Channel, type Port } from "./channel.ts";
 import type { Described, WorkerCode, WorkerTask } from "./messages.ts";
@@ -32,21 +32,34 @@ export function heapOf(deps: IsolationDeps): number {
   return Number(deps.config().value("isolated_heap"));
 }
 
-/** What an instance is made from, of all that the host knows. */
+/**
+ * What any module may read: options of the host and of HTTP but for their secrets, and what nobody declares, which may be
+ * meant for it.
+ */
+function isPublic(declared: (OptionDeclaration & { readonly owner: string }) | undefined): boolean {
+  if (declared === undefined) return true;
+  return (declared.owner === "core" || declared.owner === "http") && declared.secret === undefined;
+}
+
+/** What an instance is made from, of all that the host knows. `options`: those that the module declares. */
 export function taskOf(
   name: string,
+  options: OptionDeclarations,
   deps: IsolationDeps,
   own: Pick<WorkerTask, "host" | "reloading" | "depends">,
 ): WorkerTask {
   const config = deps.config();
+  const all = config.declarations();
+  const isHanded = (option: string) =>
+    option !== "hosts" && (Object.hasOwn(options, option) || isPublic(all.get(option)));
   const declarations: Record<string, Record<string, object>> = {};
-  for (const [option, { owner, ...declaration }] of config.declarations()) {
-    if (owner !== "core") (declarations[owner] ??= {})[option] = declaration;
+  for (const [option, { owner, ...declaration }] of all) {
+    if (owner !== "core" && isHanded(option)) (declarations[owner] ??= {})[option] = declaration;
   }
   return {
     ...own,
     hosts: deps.hostsOf(name),
-    config: config.sources(),
+    config: config.sources(isHanded),
     declarations: declarations as unknown as WorkerTask["declarations"],
     loadTimeout: deps.loadTimeout(),
     listening: deps.listening(),

@@ -1,0 +1,53 @@
+/** What an isolated module is handed of the configuration. */
+import assert from "node:assert/strict";
+import { test } from "node:test";
+import { pluginHost } from "../module/support.ts";
+
+const reader = `
+export const isolated = true;
+export const depends = ["http"];
+export const options = {
+  reader_key: { type: "string", secret: true, describe: "Its own secret." },
+  reader_word: { type: "string", describe: "Of each host." },
+};
+export default function (module) {
+  const names = ["reader_key", "reader_word", "other_key", "other_word", "acme_eab_key", "stop_timeout", "http_paths", "nobodys"];
+  module.provides("http", {
+    route: { GET: () => JSON.stringify(Object.fromEntries(names.map((name) => [name, module.get_option(name)]))) },
+  });
+}
+`;
+const other = `
+export const options = {
+  other_key: { type: "string", secret: true, describe: "A secret." },
+  other_word: { type: "string", describe: "A word." },
+};
+export default () => {};
+`;
+
+test("a worker has the options of its own module, and of others none, nor secrets of the host", async (t) => {
+  const running = await pluginHost(
+    t,
+    { "mod_reader.js": reader, "mod_other.js": other },
+    {
+      modules_enabled: ["http", "other", "reader"],
+      reader_key: "mine",
+      reader_word: "server",
+      other_key: "theirs",
+      other_word: "theirs",
+      acme_eab_key: "hosts",
+      stop_timeout: 7,
+      http_paths: { reader: "/r" },
+      nobodys: "known to it alone",
+      hosts: { "a.test": { reader_word: "host", other_word: "theirs" } },
+    },
+  );
+  const { body } = await running.inject({ path: "/r", headers: { Host: "a.test" } });
+  assert.deepEqual(JSON.parse(body), {
+    reader_key: "mine",
+    reader_word: "host",
+    stop_timeout: 7,
+    http_paths: { reader: "/r" },
+    nobodys: "known to it alone",
+  });
+});
