@@ -83,7 +83,7 @@ const noTests = `data:text/javascript,${encodeURIComponent(
 
 /** Statements that an isolated module is not asked for, and why. */
 export const notIsolated: Readonly<Record<string, string>> = {
-  ...of("the test reads what handlers leave in variables", "C2.5 C4.2 C4.9 C6.1 D35 D36 D60 D62"),
+  ...of("the test reads what handlers leave in variables", "D60 D62"),
   ...of("serve() gives a handler, which cannot cross", "C2.26 C2.27 C2.28 C2.29 C4.11 C4.12 D53"),
   ...of("what depends() gives answers by promises, and is declared beforehand", "D59"),
 };

@@ -26,9 +26,10 @@ export interface FaultReport {
   readonly answered: number;
   /** Requests to it that did not get its answer. */
   readonly failed: number;
-  /** Milliseconds. */
-  readonly p50: number;
-  readonly p99: number;
+  /** Milliseconds of each, in their order. */
+  readonly times: readonly number[];
+  /** How many of them there were, and how many seconds it took, until the other module answered 503: it is out. */
+  readonly out: { readonly after: number; readonly seconds: number } | undefined;
   /** Answers of the other module, by status; 0 for none. */
   readonly statuses: ReadonlyMap<number, number>;
 }
@@ -63,12 +64,15 @@ export async function misbehave(fault: Fault, { isolated, requests, every }: Fau
   const statuses = new Map<number, number>();
   const times: number[] = [];
   let failed = 0;
+  let out: FaultReport["out"];
+  const start = performance.now();
   let isOver = false;
   const poke = async () => {
     const { status } = await running
       .fetch("/wild", { signal: AbortSignal.timeout(10_000) })
       .catch(() => ({ status: 0 }));
     statuses.set(status, (statuses.get(status) ?? 0) + 1);
+    if (status === 503) out ??= { after: times.length, seconds: (performance.now() - start) / 1000 };
   };
   const poking = (async () => {
     const open = new Set<Promise<void>>();
@@ -95,7 +99,5 @@ export async function misbehave(fault: Fault, { isolated, requests, every }: Fau
     await poking;
     process.off("unhandledRejection", report);
   }
-  times.sort((a, b) => a - b);
-  const at = (share: number) => times[Math.min(times.length - 1, Math.floor(times.length * share))] ?? 0;
-  return { fault, isolated, answered: times.length - failed, failed, p50: at(0.5), p99: at(0.99), statuses };
+  return { fault, isolated, answered: times.length - failed, failed, times, out, statuses };
 }

@@ -1,49 +1,74 @@
 /**
- * `npm run test:faults -- [--requests 3000] [--reloads 200]`: a module beside one that throws, rejects, hogs, loops, leaks or
- * exits, isolated and not: the times of its answers, beside those where the other does nothing. Then the heap of the host while an
- * isolated module is reloaded. Loops, leaks and exits of a module that is not isolated end the process: they are left out.
+ * `npm run test:faults -- [--requests 500] [--rounds 6]`: a module beside one that throws, rejects, hogs, loops, leaks or exits,
+ * isolated and not, and the times of its answers. Rounds in which the other does nothing come between, so that a machine that
+ * drifts touches both alike; ratios are those of all answers of the ones to all of the others. Loops, leaks and exits of a
+ * module that is not isolated end the process: they are left out. What the memory does while isolated modules are reloaded
+ * tells `npm run test:churn-modules -- --reloads 1000`.
  */
 import { parseArgs } from "node:util";
-import { createTestHost } from "#core/testing/index.ts";
-import { heapUsed } from "#test/support/heap.ts";
-import { type Fault, faults, misbehave } from "./faults.ts";
-import { folderOfFiles } from "./files.ts";
+import { type Fault, type FaultReport, faults, misbehave } from "./faults.ts";
 
 const { values } = parseArgs({
-  options: { requests: { type: "string", default: "3000" }, reloads: { type: "string", default: "200" } },
+  options: { requests: { type: "string", default: "500" }, rounds: { type: "string", default: "6" } },
 });
 const requests = Number(values.requests);
+const rounds = Number(values.rounds);
 const fatal: ReadonlySet<Fault> = new Set(["exits", "loops", "leaks"]);
+/** Others are to be answered within so many times of what is usual. */
+const BOUND = 2;
 let failures = 0;
 
 for (const isolated of [false, true]) {
-  let usual = 0;
   for (const fault of Object.keys(faults) as Fault[]) {
-    if (!isolated && fatal.has(fault)) continue;
-    const { answered, failed, p50, p99, statuses } = await misbehave(fault, { isolated, requests, every: 20 });
-    if (fault === "nothing") usual = p99;
-    failures += failed;
-    const others = [...statuses].map(([status, count]) => `${count} x ${status}`).join(", ");
-    const form = isolated ? "isolated" : "plain   ";
-    const times = `p50 ${p50.toFixed(1)} ms, p99 ${p99.toFixed(1)} ms (${(p99 / usual).toFixed(1)} x)`;
-    console.log(`${form} ${fault.padEnd(8)} ${answered} answered, ${failed} failed, ${times}; the other: ${others}`);
+    if (fault === "nothing" || (!isolated && fatal.has(fault))) continue;
+    const usual: FaultReport[] = [];
+    const wild: FaultReport[] = [];
+    for (let round = 0; round < rounds; round += 1) {
+      usual.push(await misbehave("nothing", { isolated, requests, every: 20 }));
+      wild.push(await misbehave(fault, { isolated, requests, every: 20 }));
+    }
+    failures += [...usual, ...wild].reduce((sum, { failed }) => sum + failed, 0);
+    print(fault, isolated, usual, wild);
   }
-}
-
-const reloads = Number(values.reloads);
-if (reloads > 0) {
-  const text =
-    "export const isolated = true; export const depends = ['http']; export default (module) => module.provides('http', { route: { GET: () => 'ok' } });";
-  await using folder = await folderOfFiles({ "mod_wild.js": text });
-  await using running = await createTestHost({ config: { plugin_paths: [folder.path], plugin_autoload: true } });
-  const settled = Math.min(20, Math.floor(reloads / 2));
-  let before = 0;
-  for (let count = 1; count <= reloads; count += 1) {
-    await running.reload("wild");
-    if (count === settled) before = await heapUsed();
-  }
-  const growth = ((await heapUsed()) - before) / (reloads - settled);
-  console.log(`${reloads} reloads of an isolated module: the heap grew by ${(growth / 1024).toFixed(2)} KB each`);
 }
 console.log(failures === 0 ? "the sound module answered everything" : `${failures} requests failed`);
 process.exitCode = failures === 0 ? 0 : 1;
+
+function print(fault: Fault, isolated: boolean, usual: readonly FaultReport[], wild: readonly FaultReport[]): void {
+  const base = usual.flatMap(({ times }) => times);
+  const all = wild.flatMap(({ times }) => times);
+  const answered = wild.reduce((sum, report) => sum + report.answered, 0);
+  const form = isolated ? "isolated" : "plain   ";
+  console.log(`${form} ${fault.padEnd(8)} ${answered} answered, ${all.length - answered} failed, ${ratio(all, base)}`);
+  const out = wild.flatMap((report) => report.out ?? []);
+  if (!isolated && out.length > 0) {
+    const later = wild.flatMap(({ times, out: since }) => times.slice(since?.after ?? times.length));
+    const seconds = median(out.map((one) => one.seconds)).toFixed(1);
+    console.log(
+      `                  out after ${seconds} s (median of ${out.length}); from then on ${ratio(later, base)}`,
+    );
+  }
+  const statuses = new Map<number, number>();
+  for (const report of wild) {
+    for (const [status, count] of report.statuses) statuses.set(status, (statuses.get(status) ?? 0) + count);
+  }
+  console.log(
+    `                  its own: ${[...statuses].map(([status, count]) => `${count} x ${status}`).join(", ")}`,
+  );
+}
+
+function ratio(times: readonly number[], usual: readonly number[]): string {
+  const [p99, base] = [at(times, 0.99), at(usual, 0.99)];
+  const over = p99 > BOUND * base ? `, over ${BOUND} x` : "";
+  const p50 = `p50 ${at(times, 0.5).toFixed(1)} ms against ${at(usual, 0.5).toFixed(1)}`;
+  return `${p50}, p99 ${p99.toFixed(1)} ms against ${base.toFixed(1)} (${(p99 / base).toFixed(2)} x${over})`;
+}
+
+function at(times: readonly number[], share: number): number {
+  const sorted = times.toSorted((one, other) => one - other);
+  return sorted[Math.min(sorted.length - 1, Math.floor(sorted.length * share))] ?? 0;
+}
+
+function median(values: readonly number[]): number {
+  return at(values, 0.5);
+}
