@@ -12,7 +12,7 @@ import type { Command, CommandContext } from "./command.ts";
 import { filesArgument, hostOptions, httpOf, type Logged, labelOf, withHost } from "./hosted.ts";
 import { columns, type Output } from "./output.ts";
 
-interface Report {
+export interface Report {
   readonly ok: boolean;
   readonly config: string | undefined;
   readonly modules: readonly { name: string; host: string; file: string | undefined; status: string }[];
@@ -41,7 +41,9 @@ export const check: Command = {
   ].join("\n"),
   async run(context) {
     const { output, cwd, options } = context;
-    const found = await withHost(hostOptions(context, context.args), reportOf).catch(failed);
+    const found = await withHost(hostOptions(context, context.args), (host, logged) => reportOf(host, logged)).catch(
+      failed,
+    );
     const report = { ...found, ...(await runningPlan(context, found)) };
     output.show(report, () => {
       const line = (style: "red" | "yellow", label: string) => (text: string) =>
@@ -95,7 +97,17 @@ function verdict({ problems, warnings, modules }: Report, output: Output): strin
   return output.paint("red", `The configuration is not valid: ${counted(problems.length, "problem")}; ${outcome}.`);
 }
 
-async function reportOf(host: Host, logged: readonly Logged[]): Promise<Report> {
+/** The report on a configuration, without its ports, and the configuration itself where it can be read. */
+export async function inspect(context: CommandContext): Promise<{ readonly report: Report; readonly config?: Config }> {
+  let config: Config | undefined;
+  const report = await withHost(hostOptions(context, context.args), (host, logged) => {
+    config = host.config;
+    return reportOf(host, logged, false);
+  }).catch(failed);
+  return config === undefined ? { report } : { report, config };
+}
+
+async function reportOf(host: Host, logged: readonly Logged[], tryPorts = true): Promise<Report> {
   const states = host.modules();
   const certificates = await certificateReport(host.config);
   const problems = states
@@ -106,7 +118,7 @@ async function reportOf(host: Host, logged: readonly Logged[]): Promise<Report> 
     return `${path} is no known option${nearest === undefined ? "" : `: did you mean ${nearest}?`}`;
   });
   const modules = states.map(({ name, host, file, status }) => ({ name, host, file, status }));
-  const values = await valueWarnings(host.config, httpOf(host));
+  const values = await valueWarnings(host.config, httpOf(host), tryPorts);
   const warnings = [...certificates.warnings, ...unknown, ...values, ...said(logged, "warn", states)];
   return { ok: problems.length === 0, config: host.config.file, modules, problems, warnings };
 }

@@ -8,9 +8,14 @@ import { Ports } from "../ports/ports.ts";
 import type { OptionDeclaration } from "../types.ts";
 import { reasonOf } from "../util/errors.ts";
 
-/** One sentence for each value that will not do what it is meant to. */
-export async function valueWarnings(config: Config, http: HttpModule | undefined): Promise<string[]> {
-  return [...(await pathWarnings(config)), ...appWarnings(config, http), ...(await portWarnings(config))];
+/** One sentence for each value that will not do what it is meant to; whether ports can be opened is tried when asked for. */
+export async function valueWarnings(
+  config: Config,
+  http: HttpModule | undefined,
+  tryPorts: boolean,
+): Promise<string[]> {
+  const ports = tryPorts ? await portWarnings(config) : [];
+  return [...(await pathWarnings(config)), ...appWarnings(config, http), ...ports];
 }
 
 interface SetOption {

@@ -1,4 +1,5 @@
 import type { ParseArgsOptionDescriptor } from "node:util";
+import type { Check } from "./doctor/check.ts";
 import type { Output } from "./output.ts";
 
 export interface CommandOption extends ParseArgsOptionDescriptor {
@@ -46,6 +47,8 @@ export interface Command {
   readonly words?: readonly string[];
   /** What its arguments are names of, for completion; files otherwise. */
   readonly completes?: KnownNames;
+  /** Checks of `modhost doctor` that come with the command: of what its module keeps. */
+  checks?(): Promise<readonly Check[]>;
   /** Commands of a node that can stand behind its name, for completion. */
   surface?(): Promise<ReadonlyMap<string, NodeCommand>>;
   /** What --help prints, where that is more than follows from these fields. */

@@ -4,6 +4,7 @@ export { type AdminAnswer, adminSocket, NoServerError, send, socketOption } from
 export { follow } from "./admin/follow.ts";
 export { withTokenFile } from "./admin/tokens.ts";
 export { type Command, type CommandContext, type CommandOption, type KnownNames, UsageError } from "./command.ts";
+export { type Check, type Finding, type Installation, problem, warning } from "./doctor/check.ts";
 export { commandHelp, type HelpSection } from "./help.ts";
 export { columns, type Output } from "./output.ts";
 export { callRpc, helpText } from "./rpc/call.ts";

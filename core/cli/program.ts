@@ -7,6 +7,7 @@ import { type Command, type CommandContext, type CommandOption, UsageError } fro
 import { commands } from "./commands.ts";
 import { placesOf } from "./completion/places.ts";
 import { completionOf } from "./completion.ts";
+import { doctorOf } from "./doctor.ts";
 import { commandHelp, programHelp } from "./help.ts";
 import { moduleCommand, moduleCommandNames, moduleCommands } from "./module_commands.ts";
 import { Output } from "./output.ts";
@@ -35,7 +36,12 @@ const help: Command = {
 
 const completion = completionOf(async () => placesOf(await everyCommand(), globals));
 
-const ownCommands: readonly Command[] = [...commands, completion, help];
+const doctor = doctorOf(async () => {
+  const brought = await Promise.all((await moduleCommands()).map((command) => command.checks?.() ?? []));
+  return brought.flat();
+});
+
+const ownCommands: readonly Command[] = [...commands, doctor, completion, help];
 
 /** Those of bundled modules, too. */
 export async function everyCommand(): Promise<Command[]> {

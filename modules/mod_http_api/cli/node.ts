@@ -28,6 +28,7 @@ export const command: Command = {
   commands: own,
   options: repoOptions,
   helpText: nodeHelp,
+  checks: async () => (await import("./node/checks.ts")).repoChecks,
   surface: async () => (await import("./node/help.ts")).surface(),
   /** Errors have the message format and exit code of go-ipfs. */
   async run(context) {

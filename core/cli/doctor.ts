@@ -1,0 +1,127 @@
+import { readFileSync, statfsSync } from "node:fs";
+import { dirname } from "node:path";
+import { loadConfig } from "../config/index.ts";
+import type { ServerStatus } from "../types.ts";
+import { reasonOf } from "../util/errors.ts";
+import { adminSocket, NoServerError, send, socketOption } from "./admin/client.ts";
+import { inspect } from "./check.ts";
+import type { Command, CommandContext } from "./command.ts";
+import { type Check, type Finding, type Installation, problem, type System } from "./doctor/check.ts";
+import { dataChecks } from "./doctor/data_checks.ts";
+import { systemChecks } from "./doctor/system_checks.ts";
+import { filesArgument, hostOptions } from "./hosted.ts";
+import type { Output } from "./output.ts";
+
+/** What came of a check. */
+export interface Examined {
+  readonly check: string;
+  readonly findings: readonly Finding[];
+}
+
+/** The command; `others` are the checks that commands of modules bring. */
+export function doctorOf(others: () => Promise<readonly Check[]>): Command {
+  const own = [...systemChecks, ...dataChecks];
+  return {
+    name: "doctor",
+    arguments: filesArgument,
+    help: "Tell what is wrong with this installation, and what to do about it",
+    options: socketOption,
+    about: [
+      "It looks at the configuration, the machine and the server that runs, if one does, and asks nobody else. The exit code",
+      "is 1 when something does not work, 0 otherwise: warnings are about what will not, or is not safe. It checks:",
+      "",
+      ...own.map(({ name, help }) => `- ${name}: ${help}`),
+      "- what modules know: of a node, its repo",
+    ].join("\n"),
+    async run(context) {
+      const installation = await installationOf(context);
+      const results = await examine([...own, ...(await others())], installation);
+      const findings = results.flatMap((result) => result.findings);
+      const isOk = findings.every(({ level }) => level !== "problem");
+      const server = installation.running && { pid: installation.running.pid, socket: installation.socket };
+      context.output.show({ ok: isOk, server, checks: results }, () =>
+        doctorText(results, installation, context.output),
+      );
+      return isOk ? 0 : 1;
+    },
+  };
+}
+
+/** One after the other; a check that fails is a finding itself. */
+export async function examine(checks: readonly Check[], installation: Installation): Promise<Examined[]> {
+  const results: Examined[] = [];
+  for (const { name, run } of checks) {
+    const findings = await Promise.try(run, installation).catch((error: unknown) => [
+      problem(`This could not be checked: ${reasonOf(error)}`, "see whether the user that runs the server can read it"),
+    ]);
+    results.push({ check: name, findings });
+  }
+  return results;
+}
+
+const machine: System = {
+  uid: process.getuid?.(),
+  node: process.version,
+  now: Date.now,
+  read(path) {
+    try {
+      return readFileSync(path, "utf8");
+    } catch {
+      return undefined;
+    }
+  },
+  space(path) {
+    try {
+      const { type, bavail, bsize, files, ffree } = statfsSync(path);
+      return { type, free: bavail * bsize, files, freeFiles: ffree };
+    } catch {
+      return undefined;
+    }
+  },
+};
+
+function attempt<T>(read: () => T): T | undefined {
+  try {
+    return read();
+  } catch {
+    return undefined;
+  }
+}
+
+async function installationOf(context: CommandContext): Promise<Installation> {
+  const configPath = hostOptions(context, context.args).configPath ?? undefined;
+  const place = { ...context, configPath };
+  const { report, config } = await inspect(context);
+  const read = () => loadConfig({ path: configPath, cwd: context.cwd, env: context.env });
+  // One with a wrong value has a data folder all the same.
+  const named = config ?? (await read().catch(() => undefined));
+  const data = String(attempt(() => named?.value("data_path")) ?? context.cwd);
+  const found = { report, config, data, system: machine };
+  // The check of the configuration tells what is wrong with it.
+  const socket = await adminSocket(place, context.options.socket).catch(() => "");
+  if (socket === "") return { ...found, socket, running: undefined, unreached: undefined };
+  try {
+    const { value: running } = await send<ServerStatus>(socket, "GET", "/status");
+    return { ...found, data: running.data_path, socket, running, unreached: undefined };
+  } catch (error) {
+    const unreached = error instanceof NoServerError ? error.message : reasonOf(error);
+    return { ...found, socket, running: undefined, unreached };
+  }
+}
+
+function doctorText(results: readonly Examined[], { running, socket }: Installation, { paint }: Output): string {
+  const width = Math.max(...results.map(({ check }) => check.length));
+  const lines = results.flatMap(({ check, findings }) => {
+    if (findings.length === 0) return [`${paint("green", "ok      ")}  ${check}`];
+    return findings.flatMap(({ level, text, remedy }) => [
+      `${paint(level === "problem" ? "red" : "yellow", level.padEnd(8))}  ${check.padEnd(width)}  ${text}`,
+      `${" ".repeat(width + 12)}${paint("cyan", `→ ${remedy}`)}`,
+    ]);
+  });
+  const all = results.flatMap(({ findings }) => findings);
+  const problems = all.filter(({ level }) => level === "problem").length;
+  const server =
+    running === undefined ? "No server runs here" : `The server runs, process ${running.pid}, ${dirname(socket)}`;
+  const verdict = `${problems} problems, ${all.length - problems} warnings.`;
+  return [...lines, "", `${server}. ${all.length === 0 ? paint("green", "Nothing is wrong.") : verdict}`].join("\n");
+}

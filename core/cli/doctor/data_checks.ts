@@ -1,0 +1,167 @@
+/** Checks of what a server keeps, and where. */
+import { accessSync, constants, existsSync, lstatSync, type Stats, statSync } from "node:fs";
+import { dirname, join } from "node:path";
+import { size_text } from "../../util/text.ts";
+import { type Check, type Finding, type Installation, problem, warning } from "./check.ts";
+
+const MIN_FREE_BYTES = 100_000_000;
+const LOW_FREE_BYTES = 1_000_000_000;
+/** Share of the files that a file system has room for. */
+const MIN_FREE_FILES = 0.01;
+/** The clock may be so far behind the latest file. */
+const MAX_FUTURE_MS = 60_000;
+/** What the system allows a path of a socket. */
+const MAX_SOCKET_BYTES = 107;
+
+/** Numbers of statfs(2). */
+const fileSystems: ReadonlyMap<number, readonly [name: string, why: string]> = new Map([
+  [0x01021994, ["tmpfs", "what is in memory is gone after a restart of the machine"]],
+  [0x858458f6, ["ramfs", "what is in memory is gone after a restart of the machine"]],
+  [0x6969, ["NFS", "its locks and shared memory do not keep a repo safe"]],
+  [0xff534d42, ["CIFS", "its locks and shared memory do not keep a repo safe"]],
+  [0xfe534d42, ["SMB", "its locks and shared memory do not keep a repo safe"]],
+  [0x65735546, ["FUSE", "whether its locks and shared memory keep a repo safe depends on the program behind it"]],
+  [0x01021997, ["9P", "its locks and shared memory do not keep a repo safe"]],
+]);
+
+/** Files of the data folder that nobody else may read. */
+const secrets = ["tokens.json", "audit.jsonl", "admin.sock"];
+
+export const dataChecks: readonly Check[] = [
+  {
+    name: "data folder",
+    help: "The data folder can be written to, and belongs to this user alone",
+    run({ data, system }) {
+      const found = statSync(data, { throwIfNoEntry: false });
+      if (found === undefined) {
+        const above = existing(dirname(data));
+        if (isWritable(above)) return [];
+        return [
+          problem(
+            `${data} cannot be made: ${above} cannot be written to`,
+            `mkdir ${data}, for this user, or set data_path`,
+          ),
+        ];
+      }
+      if (!found.isDirectory()) return [problem(`${data} is no folder`, "move the file away, or set data_path")];
+      if (!isWritable(data))
+        return [
+          problem(
+            `${data} cannot be written to`,
+            `chown it to the user that runs the server, or run as uid ${found.uid}`,
+          ),
+        ];
+      return [...ownerFindings(data, found, system.uid), ...secretFindings(data)];
+    },
+  },
+  {
+    name: "space",
+    help: "There is room on its file system, for bytes and for files",
+    run({ data, system }) {
+      const space = system.space(existing(data));
+      if (space === undefined) return [];
+      const { free, files, freeFiles } = space;
+      const remedy = "make room; of a node: modhost rpc repo gc";
+      const text = `${size_text(free)} are free where ${data} is`;
+      return [
+        ...(free < MIN_FREE_BYTES ? [problem(text, remedy)] : free < LOW_FREE_BYTES ? [warning(text, remedy)] : []),
+        ...(files > 0 && freeFiles / files < MIN_FREE_FILES
+          ? [
+              warning(
+                `${freeFiles} more files fit where ${data} is`,
+                "remove files, or make the file system anew with more inodes",
+              ),
+            ]
+          : []),
+      ];
+    },
+  },
+  {
+    name: "file system",
+    help: "The data folder is on a file system that keeps it safe",
+    run({ data, system }) {
+      const type = system.space(existing(data))?.type;
+      const known = type === undefined ? undefined : fileSystems.get(type);
+      if (known === undefined) return [];
+      const [name, why] = known;
+      return [warning(`${data} is on ${name}: ${why}`, "set data_path to a folder on a disk of this machine")];
+    },
+  },
+  {
+    name: "clock",
+    help: "The clock is not behind what was written last",
+    run({ data, system }) {
+      const latest = [data, join(data, "audit.jsonl"), join(data, "repo")]
+        .map((path) => statSync(path, { throwIfNoEntry: false })?.mtimeMs ?? 0)
+        .reduce((one, other) => Math.max(one, other));
+      if (latest <= system.now() + MAX_FUTURE_MS) return [];
+      const when = new Date(latest).toISOString();
+      return [
+        warning(
+          `The clock is at ${new Date(system.now()).toISOString()}, and ${data} was written to at ${when}`,
+          "set the clock (timedatectl): certificates, tokens and names of a node expire by it",
+        ),
+      ];
+    },
+  },
+  {
+    name: "admin socket",
+    help: "The socket of the Admin API is that of a running server, or is not there",
+    run: socketFindings,
+  },
+];
+
+function socketFindings({ socket, running, unreached }: Installation): Finding[] {
+  if (Buffer.byteLength(socket) > MAX_SOCKET_BYTES)
+    return [
+      problem(`The path ${socket} is longer than ${MAX_SOCKET_BYTES} bytes`, "set admin_socket to a shorter one"),
+    ];
+  const found = lstatSync(socket, { throwIfNoEntry: false });
+  if (running !== undefined || found === undefined) return [];
+  if (!found.isSocket()) return [problem(`${socket} is no socket`, "move the file away: commands need this path")];
+  return [
+    warning(
+      unreached ?? `Nobody listens at ${socket}`,
+      "it was left behind by a server that was killed: the next start replaces it",
+    ),
+  ];
+}
+
+function ownerFindings(data: string, { uid, mode }: Stats, own: number | undefined): Finding[] {
+  return [
+    ...(own !== undefined && own !== 0 && uid !== own
+      ? [
+          warning(
+            `${data} belongs to uid ${uid}, and this user is ${own}`,
+            `chown -R ${own} ${data}, or run as its owner`,
+          ),
+        ]
+      : []),
+    ...((mode & 0o077) === 0
+      ? []
+      : [warning(`Other users can look into ${data}, where keys and tokens are`, `chmod 700 ${data}`)]),
+  ];
+}
+
+function secretFindings(data: string): Finding[] {
+  return secrets.flatMap((name) => {
+    const path = join(data, name);
+    const found = lstatSync(path, { throwIfNoEntry: false });
+    if (found === undefined || (found.mode & 0o077) === 0) return [];
+    return [warning(`Other users may use ${path}`, `chmod 600 ${path}`)];
+  });
+}
+
+/** The path itself, or the nearest folder above it that is there. */
+export function existing(path: string): string {
+  return existsSync(path) || path === dirname(path) ? path : existing(dirname(path));
+}
+
+export function isWritable(path: string): boolean {
+  try {
+    accessSync(path, constants.W_OK);
+    return true;
+  } catch {
+    return false;
+  }
+}

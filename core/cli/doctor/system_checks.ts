@@ -1,0 +1,163 @@
+/** Checks of the program, the machine and the configuration. */
+
+import { X509Certificate } from "node:crypto";
+import { existsSync, readdirSync, readFileSync } from "node:fs";
+import { dirname, join } from "node:path";
+import { Ports } from "../../ports/ports.ts";
+import { reasonOf } from "../../util/errors.ts";
+import { packageManifest } from "../../util/package.ts";
+import { type Check, type Finding, type Installation, problem, warning } from "./check.ts";
+import { existing, isWritable } from "./data_checks.ts";
+
+const DAY_MS = 86_400_000;
+const SOON_DAYS = 14;
+const MIN_OPEN_FILES = 4096;
+const MIN_WATCHES = 8192;
+const MIN_INSTANCES = 128;
+
+export const systemChecks: readonly Check[] = [
+  {
+    name: "Node.js",
+    help: "Node.js is one that this version runs on",
+    run({ system }) {
+      const wanted = packageManifest().engines.node ?? "";
+      const [least = [0, 0], now] = [wanted, system.node].map((text) =>
+        /(\d+)\.(\d+)/.exec(text)?.slice(1).map(Number),
+      );
+      const [major = 0, minor = 0] = now ?? [];
+      const [leastMajor = 0, leastMinor = 0] = least;
+      if (major > leastMajor || (major === leastMajor && minor >= leastMinor)) return [];
+      return [
+        problem(
+          `This is Node.js ${system.node}, and ${wanted} is needed`,
+          `npm install node@${leastMajor}, beside the program`,
+        ),
+      ];
+    },
+  },
+  {
+    name: "configuration",
+    help: "The configuration is valid, and every module loads with it",
+    run({ report }) {
+      const file = report.config ?? "the configuration";
+      return [
+        ...report.problems.map((text) => problem(text, `correct ${file}; modhost check tells whether it is right`)),
+        ...report.warnings.map((text) => warning(text, `correct ${file}, unless it is meant`)),
+      ];
+    },
+  },
+  {
+    name: "ports",
+    help: "The ports that are configured can be opened, where no server of its own has them",
+    run: portFindings,
+  },
+  {
+    name: "server",
+    help: "The server that runs is well: no module failed, nothing that it warns of",
+    run: ({ running }) =>
+      (running?.warnings ?? []).map((text) => warning(text, "see modhost status, and the log of the server")),
+  },
+  {
+    name: "certificates",
+    help: "No certificate has expired, or will soon",
+    run: (installation) =>
+      installation.running === undefined ? storedCertificates(installation) : servedCertificates(installation),
+  },
+  {
+    name: "logs",
+    help: "Files that logs are written to can be written to",
+    run({ config }) {
+      if (config === undefined) return [];
+      const options = [...config.declarations()].filter(
+        ([name, { type }]) => type === "path" && /_file$/.test(name) && /log/.test(name),
+      );
+      return options.flatMap(([name]) => {
+        const path = config.value(name);
+        if (typeof path !== "string" || isWritable(existing(path))) return [];
+        return [
+          problem(
+            `${name}: ${path} cannot be written to`,
+            `chown it, or ${dirname(path)}, to the user that runs the server`,
+          ),
+        ];
+      });
+    },
+  },
+  {
+    name: "open files",
+    help: "The process may open enough files and connections",
+    run({ running, system }) {
+      const limits = system.read(`/proc/${running?.pid ?? "self"}/limits`);
+      const [, limit] = /^Max open files +\d+ +(\d+)/m.exec(limits ?? "") ?? [];
+      if (limit === undefined || Number(limit) >= MIN_OPEN_FILES) return [];
+      return [
+        warning(
+          `${limit} files and connections may be open at a time`,
+          "LimitNOFILE=65536 in the unit, or ulimit -n 65536",
+        ),
+      ];
+    },
+  },
+  {
+    name: "file watches",
+    help: "Files can be watched: run --watch and config_watch need it",
+    run({ system }) {
+      const low = (name: string, least: number) => {
+        const value = Number(system.read(`/proc/sys/fs/inotify/${name}`) ?? Number.POSITIVE_INFINITY);
+        if (value >= least) return [];
+        return [warning(`fs.inotify.${name} is ${value}`, `sysctl fs.inotify.${name}=${least * 16}`)];
+      };
+      return [...low("max_user_watches", MIN_WATCHES), ...low("max_user_instances", MIN_INSTANCES)];
+    },
+  },
+];
+
+async function portFindings({ config, running }: Installation): Promise<Finding[]> {
+  if (config === undefined || running !== undefined) return [];
+  const findings: Finding[] = [];
+  for await (const refused of new Ports(config).refused()) {
+    const isTaken = refused.code === "PORT_TAKEN";
+    const remedy = isTaken
+      ? "stop who has it (ss -ltnp tells), or choose another port"
+      : "use a port above 1023, or a socket of systemd";
+    findings.push(problem(reasonOf(refused), remedy));
+  }
+  return findings;
+}
+
+function servedCertificates({ running, system }: Installation): Finding[] {
+  return (running?.certificates ?? []).flatMap(({ name, source, expires }) => {
+    if (expires === undefined)
+      return [warning(`The certificate of ${name} is not issued yet`, "see the log of the server for why")];
+    // Those of its own the server makes anew.
+    return source === "self-signed" ? [] : expiry(name, Date.parse(expires), system.now());
+  });
+}
+
+/** Those that the configuration names, and those that an authority has issued. */
+function storedCertificates({ config, data, system }: Installation): Finding[] {
+  const named = Object.entries(
+    (config?.value("certificates") ?? {}) as Record<string, { readonly certificate?: unknown }>,
+  );
+  const acme = join(data, "certs", "acme");
+  const issued = existsSync(acme) ? readdirSync(acme, { recursive: true, encoding: "utf8" }) : [];
+  const files = [
+    ...named.map(([name, { certificate }]) => [name, String(certificate)] as const),
+    ...issued.filter((name) => /\.(?:pem|crt)$/.test(name)).map((name) => [name, join(acme, name)] as const),
+  ];
+  return files.flatMap(([name, file]) => {
+    try {
+      return expiry(name, Date.parse(new X509Certificate(readFileSync(file)).validTo), system.now());
+    } catch {
+      return []; // The check of the configuration tells of those that cannot be read.
+    }
+  });
+}
+
+function expiry(name: string, expires: number, now: number): Finding[] {
+  const days = Math.floor((expires - now) / DAY_MS);
+  const until = new Date(expires).toISOString().slice(0, 10);
+  const remedy = "renew it: files that change are read again by themselves";
+  if (days < 0) return [problem(`The certificate of ${name} has expired on ${until}`, remedy)];
+  return days < SOON_DAYS ? [warning(`The certificate of ${name} expires in ${days} days, on ${until}`, remedy)] : [];
+}

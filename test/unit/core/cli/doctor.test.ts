@@ -1,0 +1,161 @@
+import assert from "node:assert/strict";
+import { chmod, mkdir, symlink, writeFile } from "node:fs/promises";
+import { createServer } from "node:net";
+import { join } from "node:path";
+import { describe, type TestContext, test } from "node:test";
+import type { Finding, Installation, System } from "#core/cli/doctor/check.ts";
+import { dataChecks } from "#core/cli/doctor/data_checks.ts";
+import { systemChecks } from "#core/cli/doctor/system_checks.ts";
+import { examine } from "#core/cli/doctor.ts";
+import type { ServerStatus } from "#core/types.ts";
+import { folderOf, pluginHost } from "#test/unit/core/module/support.ts";
+import { ran } from "./called.ts";
+
+const space = { type: 0xef53, free: 50e9, files: 1000, freeFiles: 900 };
+const machine: System = {
+  uid: process.getuid?.(),
+  node: process.version,
+  now: Date.now,
+  read: () => undefined,
+  space: () => space,
+};
+
+/** A folder in which all is in order, and what checks find of it when some of that is otherwise. */
+async function healthy(t: TestContext) {
+  const data = join(await folderOf(t, {}), "data");
+  await mkdir(data, { mode: 0o700 });
+  const report = { config: undefined, problems: [], warnings: [] };
+  const well = { report, config: undefined, data, socket: join(data, "admin.sock"), running: undefined };
+  const found = async (other: Partial<Installation>, system: Partial<System> = {}) => {
+    const installation = { ...well, unreached: undefined, ...other, system: { ...machine, ...system } };
+    const results = await examine([...systemChecks, ...dataChecks], installation);
+    return results.filter(({ findings }) => findings.length > 0);
+  };
+  return { data, found };
+}
+
+const told = (results: readonly { check: string; findings: readonly Finding[] }[]) =>
+  results.flatMap(({ check, findings }) => findings.map(({ level, text }) => `${check}: ${level}: ${text}`)).join("\n");
+
+const running = (more: Partial<ServerStatus>) =>
+  ({ pid: process.pid, certificates: [], warnings: [], modules: [], ...more }) as unknown as ServerStatus;
+
+describe("the doctor finds", () => {
+  test("nothing where all is in order", async (t) => {
+    const { found } = await healthy(t);
+    assert.equal(told(await found({})), "");
+  });
+
+  for (const [name, other, wanted] of [
+    ["a Node.js that is too old", { node: "v24.1.0" }, /^Node\.js: problem: This is Node\.js v24\.1\.0/],
+    ["a disk that is full", { space: () => ({ ...space, free: 5e6 }) }, /^space: problem: 5\.0 MB are free/],
+    ["a disk that is nearly full", { space: () => ({ ...space, free: 5e8 }) }, /^space: warning: 500 MB/],
+    ["no room for files", { space: () => ({ ...space, freeFiles: 3 }) }, /^space: warning: 3 more files/],
+    ["a file system in memory", { space: () => ({ ...space, type: 0x01021994 }) }, /^file system: warning: .* tmpfs/],
+    ["a clock that is behind", { now: () => 0 }, /^clock: warning: The clock is at 1970/],
+    [
+      "few open files",
+      { read: (path: string) => (path.endsWith("limits") ? "Max open files  256   512  files" : undefined) },
+      /^open files: warning: 512 /,
+    ],
+    [
+      "few watches",
+      { read: (path: string) => (path.endsWith("user_watches") ? "100\n" : undefined) },
+      /^file watches: warning: fs\.inotify\.max_user_watches is 100/,
+    ],
+  ] as const) {
+    test(name, async (t) => {
+      const { found } = await healthy(t);
+      const results = await found({}, other);
+      assert.match(told(results), wanted);
+      assert.ok(results.every(({ findings }) => findings.every(({ remedy }) => remedy.length > 0)));
+    });
+  }
+
+  test("a data folder that others can look into, and secrets that they can read", async (t) => {
+    const { data, found } = await healthy(t);
+    await chmod(data, 0o755);
+    await writeFile(join(data, "tokens.json"), "{}", { mode: 0o644 });
+    const text = told(await found({}));
+    assert.match(text, /^data folder: warning: Other users can look into/m);
+    assert.match(text, /^data folder: warning: Other users may use .*tokens\.json$/m);
+    await chmod(join(data, "tokens.json"), 0o600);
+    const [, file] = [data, join(data, "tokens.json")];
+    assert.match(told(await found({ data: file })), /^data folder: problem: .* is no folder$/m);
+  });
+
+  test("a socket that was left behind, and one whose path is too long", async (t) => {
+    const { data, found } = await healthy(t);
+    const socket = join(data, "admin.sock");
+    const server = createServer();
+    await new Promise<void>((done) => server.listen(socket, done));
+    await symlink(socket, join(data, "link"));
+    await chmod(socket, 0o600);
+    const text = told(await found({ unreached: "nobody listens there" }));
+    assert.match(text, /^admin socket: warning: nobody listens there$/m);
+    assert.equal(told(await found({ running: running({}) })), "");
+    await new Promise((done) => server.close(done));
+    assert.match(told(await found({ socket: `/${"x".repeat(120)}` })), /^admin socket: problem: .* longer than 107/m);
+  });
+
+  test("certificates that expire, in a server that runs", async (t) => {
+    const { found } = await healthy(t);
+    const at = (days: number) => new Date(Date.now() + days * 86_400_000 + 60_000).toISOString();
+    const certificates = [
+      { name: "a", source: "file", expires: at(3), fingerprint: "" },
+      { name: "b", source: "acme", expires: at(-3), fingerprint: "" },
+      { name: "c", source: "self-signed", expires: at(1), fingerprint: "" },
+      { name: "d", source: "file", expires: at(90), fingerprint: "" },
+    ] as const;
+    const text = told(await found({ running: running({ certificates, warnings: ["The module x: slow"] }) }));
+    assert.match(text, /^certificates: warning: The certificate of a expires in 3 days/m);
+    assert.match(text, /^certificates: problem: The certificate of b has expired/m);
+    assert.doesNotMatch(text, /of [cd] /);
+    assert.match(text, /^server: warning: The module x: slow$/m);
+  });
+
+  test("a check that fails is a finding", async (t) => {
+    const { data } = await healthy(t);
+    const broken = { name: "x", help: "", run: () => Promise.reject(new Error("no luck")) };
+    const [result] = await examine([broken], { data } as Installation);
+    assert.match(result?.findings[0]?.text ?? "", /could not be checked: no luck/);
+  });
+});
+
+describe("modhost doctor", () => {
+  const answer = (text: string) =>
+    JSON.parse(text) as { ok: boolean; server?: object; checks: { check: string; findings: Finding[] }[] };
+
+  test("finds a wrong value and a taken port, with exit code 1", async (t) => {
+    const server = createServer();
+    await new Promise<void>((done) => server.listen(0, "127.0.0.1", done));
+    t.after(() => server.close());
+    const { port } = server.address() as { port: number };
+    const config = { http_ports: [port], https_ports: [], modules_enabled: ["http"] };
+    const cwd = await folderOf(t, {
+      "modhost.config.json": JSON.stringify(config),
+      "wrong.json": '{ "load_timeout": "x" }',
+    });
+    const taken = await ran(cwd, ["doctor", "--json"]);
+    const findings = answer(taken.stdout).checks.find(({ check }) => check === "ports")?.findings ?? [];
+    assert.equal(taken.code, 1);
+    assert.match(findings[0]?.text ?? "", new RegExp(`${port}`));
+    const wrong = await ran(cwd, ["doctor", "wrong.json", "--no-json"]);
+    assert.equal(wrong.code, 1);
+    assert.match(wrong.stdout, /^problem {3}configuration .*load_timeout/m);
+    assert.match(wrong.stdout, /→ correct .*; modhost check tells/);
+  });
+
+  test("looks at the server that runs", async (t) => {
+    const { folder } = await pluginHost(t, {}, { modules_enabled: ["http_admin"], plugin_autoload: false });
+    const cwd = await folderOf(t, {
+      "modhost.config.json": JSON.stringify({ data_path: folder, modules_enabled: ["http"] }),
+    });
+    const { code, stdout, stderr } = await ran(cwd, ["doctor", "--json"]);
+    const { ok, server, checks } = answer(stdout);
+    assert.deepEqual([code, ok, stderr], [0, true, ""], stdout);
+    assert.ok(server);
+    assert.ok(checks.some(({ check }) => check === "repo lock"));
+    assert.deepEqual(checks.find(({ check }) => check === "ports")?.findings, []);
+  });
+});
