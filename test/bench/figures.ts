@@ -2,9 +2,9 @@ import { load, median, Subject } from "./measure.ts";
 
 /** What the host is started with, and what each is compared with. Nobody is subscribed to traces; requests have their ids. */
 const kinds = {
-  bare: { LOGGER: "off" },
+  bare: { LOGGER: "off", FIGURES: "off" },
   figures: { LOGGER: "off", FIGURES: "on" },
-  log: { LOGGER: "on" },
+  log: { LOGGER: "on", FIGURES: "off" },
   all: { LOGGER: "on", FIGURES: "on" },
 } as const;
 

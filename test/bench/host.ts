@@ -12,10 +12,6 @@ export async function benchHost({ rounds = 7, requests = 15_000 } = {}): Promise
     await Subject.start("fastify, 150 routes", "fastify.ts", "/app149/hello"),
     await Subject.start("fastify, 150 routes, logger", "fastify.ts", "/app149/hello", { LOGGER: "on" }),
     await Subject.start("modhost, 150 apps, log off", "modhost.ts", "/app149/hello", { LOGGER: "off" }),
-    await Subject.start("modhost, 150 apps, log off, figures", "modhost.ts", "/app149/hello", {
-      LOGGER: "off",
-      FIGURES: "on",
-    }),
     await Subject.start("modhost, an isolated module, log off", "modhost.ts", "/apart/hello", {
       LOGGER: "off",
       ISOLATED: "on",

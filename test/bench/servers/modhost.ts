@@ -7,7 +7,10 @@ import { createHost } from "#core/index.ts";
 import type { InlineModule } from "#core/inline_modules.ts";
 import { report } from "./report.ts";
 
-// The default modules, their request log on as they come, and 150 apps of one route. With FIGURES, all figures too; with ISOLATED, one more app in a worker.
+const { FIGURES } = process.env;
+const modules: readonly string[] = coreOptions.modules_enabled.default;
+
+// The default modules, their request log on as they come, and 150 apps of one route. FIGURES: "on" for all, "off" for none; with ISOLATED, one more app in a worker.
 const host = createHost({
   config: {
     data_path: mkdtempSync(join(tmpdir(), "modhost-bench-")),
@@ -16,9 +19,9 @@ const host = createHost({
     http_interfaces: ["127.0.0.1"],
     http_log: process.env.LOGGER !== "off",
     log_format: "json",
-    ...(process.env.FIGURES === "on" && {
-      modules_enabled: [...coreOptions.modules_enabled.default, "http_openmetrics"],
-    }),
+    ...(FIGURES === "on" && { modules_enabled: [...modules, "http_openmetrics"] }),
+    // It keeps figures of its own.
+    ...(FIGURES === "off" && { modules_enabled: modules.filter((name) => name !== "http_admin") }),
   },
   modules: [
     ...(process.env.ISOLATED === "on" ? [fileURLToPath(new URL("mod_apart.ts", import.meta.url))] : []),
