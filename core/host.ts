@@ -63,14 +63,12 @@ class ModuleHost implements Host {
     apply: (progress) => this.#reconfigure((parts, options) => applyConfig(parts, options, progress)),
     check: (text) => this.#reconfigure((parts, options) => checkConfig(parts, options, text, this.#readWith(parts))),
     edit: (edit, progress) =>
-      this.#reconfigure(async (parts, options) => {
-        try {
-          return await editConfig(parts, options, { edit, read: this.#readWith(parts), progress });
-        } finally {
-          // What was written here is no news.
-          this.#watch.close();
+      this.#reconfigure((parts, options) => {
+        const written = async () => {
+          await this.#watch.follow(undefined);
           await this.#watchConfig();
-        }
+        };
+        return editConfig(parts, options, { edit, read: this.#readWith(parts), progress, written });
       }),
   });
 

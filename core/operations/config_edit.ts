@@ -9,6 +9,14 @@ import { assertEditable, type ConfigEdit, replaceConfigFile } from "./config_fil
 /** Reads the configuration with this text in the place of its file's. */
 export type ReadWith = (text: string) => Promise<Config>;
 
+export interface EditDeps {
+  readonly edit: ConfigEdit;
+  readonly read: ReadWith;
+  readonly progress: Progress;
+  /** The file was written here: that is no news for who watches it. */
+  written(): Promise<void>;
+}
+
 /** Nothing is changed, and nothing is thrown for what is wrong in the text. */
 export async function checkConfig(
   parts: ApplyDeps,
@@ -32,24 +40,27 @@ export async function checkConfig(
 export async function editConfig(
   parts: ApplyDeps,
   options: ApplyOptions,
-  { edit, read, progress }: { readonly edit: ConfigEdit; readonly read: ReadWith; readonly progress: Progress },
+  { edit, read, progress, written }: EditDeps,
 ): Promise<ConfigPlan> {
   await assertEditable(parts.config.file, edit);
   await planConfig(parts, { ...options, read: () => read(edit.text) });
   // Planning may have taken a while, and others have editors, too.
   const path = await assertEditable(parts.config.file, edit);
   const takeBack = await replaceConfigFile(path, edit.text);
+  await written();
   progress.step("config file written, the former one kept beside it");
   try {
     return await applyConfig(parts, options, progress);
   } catch (error) {
-    await takeBack().catch((failure: unknown) => {
-      options.log.host.error(
-        "The former text of %s is beside it, and could not be put back: %s",
-        path,
-        reasonOf(failure),
-      );
-    });
+    await takeBack()
+      .then(written)
+      .catch((failure: unknown) => {
+        options.log.host.error(
+          "The former text of %s is beside it, and could not be put back: %s",
+          path,
+          reasonOf(failure),
+        );
+      });
     throw error;
   }
 }
