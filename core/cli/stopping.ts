@@ -1,6 +1,6 @@
 /** What `modhost run` tells while it stops: what is waited for, again and again, and how long it took. */
 import type { Host } from "../host.ts";
-import type { HttpModule } from "../http/index.ts";
+import { followCuts, type HttpModule } from "../http/index.ts";
 import type { Output } from "./output.ts";
 
 const MAX_SHOWN_REQUESTS = 10;
@@ -30,6 +30,8 @@ export function announceStop(host: Host, output: Output, signal: string): StopPr
     ];
     return [...lines, ...listed(requests)].join("\n");
   });
+  const cut: string[] = [];
+  const unfollow = followCuts((names) => cut.push(names));
   const seconds = () => Math.round((performance.now() - begun) / 1000);
   const repeating = setInterval(() => {
     const left = active(host);
@@ -42,7 +44,9 @@ export function announceStop(host: Host, output: Output, signal: string): StopPr
   return {
     ended() {
       clearInterval(repeating);
-      output.show({ event: "stopped", seconds: seconds() }, () => `Stopped after ${seconds()} s.`);
+      unfollow();
+      const last = cut.length === 0 ? "." : `; cut off: ${cut.join(", ")}`;
+      output.show({ event: "stopped", seconds: seconds(), cut }, () => `Stopped after ${seconds()} s${last}`);
     },
   };
 }

@@ -5,6 +5,14 @@ const MAX_NAMED = 10;
 
 const cutOff = new WeakSet<ActiveRequest>();
 
+const following = new Set<(names: string) => void>();
+
+/** Hears the names of requests that are cut off in this process, until what is returned is called. */
+export function followCuts(hear: (names: string) => void): () => void {
+  following.add(hear);
+  return () => void following.delete(hear);
+}
+
 /**
  * Names requests that are to be cut off: `GET /a (3 s), GET /b (1 s) and 2 more`; undefined when there are none but those
  * that were named before, by whoever ends the same request.
@@ -14,7 +22,9 @@ export function namesOfCut(requests: Iterable<ActiveRequest>): string | undefine
   if (all.length === 0) return undefined;
   for (const request of all) cutOff.add(request);
   const named = all.slice(0, MAX_NAMED).map((request) => request.describe());
-  return named.join(", ") + (all.length > named.length ? ` and ${all.length - named.length} more` : "");
+  const names = named.join(", ") + (all.length > named.length ? ` and ${all.length - named.length} more` : "");
+  for (const hear of following) hear(names);
+  return names;
 }
 
 /** Requests that an app or a middleware is working on; its unload waits for them. */

@@ -19,6 +19,7 @@ export { validatorsOf } from "./conditions.ts";
 export { type CorsPolicy, corsPolicy } from "./cors.ts";
 export { event_stream } from "./event_stream.ts";
 export { answerConditions, answerRanges, type ConditionAnswer, type RangeAnswer } from "./file_answer.ts";
+export { followCuts } from "./in_flight.ts";
 export { httpMethods, patternHint } from "./keys.ts";
 export { contextOf } from "./koa.ts";
 export { type LayerInfo, MiddlewareLayer } from "./layer.ts";

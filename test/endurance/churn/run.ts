@@ -6,6 +6,9 @@
  * `npm run test:churn-modules -- --config-changes 200`: the configuration is changed so many times while clients use the
  * server, with a stream and a websocket open; nothing else is run then.
  *
+ * `npm run test:churn-modules -- --takeovers 20`: so many processes, one after the other, go on in place of the one that
+ * serves, under requests, uploads and downloads; nothing else is run then.
+ *
  * `npm run test:churn-modules -- [--cycles 200] [--example NAME]`: every example module is loaded, reloaded and unloaded so
  * many times while clients use it. Prints what was answered and what became of the heap, exits 1 on a failure.
  *
@@ -20,12 +23,14 @@ import { heapUsed } from "#test/support/heap.ts";
 import { type ChurnReport, churn, codeFile, type Form } from "./churn.ts";
 import { changeConfig } from "./config_changes.ts";
 import { costOfImport, type ReloadReport, reloadUnderLoad } from "./reloads.ts";
+import { takeOverAgain } from "./takeovers.ts";
 
 const { values } = parseArgs({
   options: {
     cycles: { type: "string", default: "200" },
     example: { type: "string", multiple: true },
     "config-changes": { type: "string" },
+    takeovers: { type: "string" },
     reloads: { type: "string" },
     form: { type: "string" },
     size: { type: "string", default: "0" },
@@ -44,6 +49,8 @@ const kilobytes = (bytes: number) => `${(bytes / 1024).toFixed(1)} KB`;
 
 if (values["config-changes"] !== undefined) process.exit(await runConfigChanges(Number(values["config-changes"])));
 if (values.reloads !== undefined) process.exit(await runReloads(Number(values.reloads), Number(values.size)));
+
+if (values.takeovers !== undefined) process.exit(await runTakeovers(Number(values.takeovers)));
 
 let failed = 0;
 for (const example of exampleNames.filter((name) => values.example?.includes(name) ?? true)) {
@@ -131,6 +138,24 @@ function printReloads(form: string, report: ReloadReport): void {
   console.log(`  ${held} uploads, downloads, streams and websockets of it were open at a reload, and ended well`);
   console.log(`  ${echoed} messages and pieces of another module's websocket and stream, open throughout`);
   console.log(`  a reload cost ${kilobytes(heap)} of heap, ${kilobytes(resident)} of the process`);
+}
+
+async function runTakeovers(wanted: number): Promise<number> {
+  if (!Number.isInteger(wanted) || wanted < 1) throw new RangeError("--takeovers takes a whole number from 1");
+  const report = await takeOverAgain(wanted);
+  const { takeovers, times, requests, uploads, downloads, bytes, longest, pids, lost, carried } = report;
+  const seconds = (ms = 0) => `${(ms / 1000).toFixed(2)} s`;
+  const [count, expected] = carried;
+  const problems = [...lost, ...(count === expected ? [] : [`the count that is carried is ${count}, not ${expected}`])];
+  console.log(`${takeovers} takeovers, ${pids.size} processes have answered`);
+  console.log(`  ${requests} requests, ${uploads} uploads and ${downloads} downloads of 2 s (${bytes} bytes)`);
+  console.log(
+    `  a takeover took ${seconds(times[Math.floor(times.length / 2)])} (median), ${seconds(times.at(-1))} (longest)`,
+  );
+  console.log(`  the longest wait of a request: ${seconds(longest)}`);
+  for (const problem of problems.slice(0, 10)) console.log(`  FAILED ${problem}`);
+  console.log(problems.length === 0 ? "nothing was lost" : `${problems.length} lost`);
+  return problems.length === 0 ? 0 : 1;
 }
 
 /** Bytes of heap that one evaluation of the file costs, without any host. */

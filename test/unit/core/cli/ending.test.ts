@@ -89,13 +89,16 @@ describe("the end of a server", { concurrency: 2 }, () => {
     assert.match(told[1]?.requests?.join() ?? "", /^GET \/slow\/never/);
   });
 
-  test("what has not ended in its time is cut, and named in the log", async () => {
+  test("what has not ended in its time is cut, and named in the log and in the last line", async () => {
     await using running = await serving({ MODHOST_UNLOAD_GRACE: "0.2" });
     const held = fetch(`${running.url}/never`).catch((error: Error) => error.message);
     await untilBegun(running.url);
     running.kill("SIGTERM");
-    const { stderr, code } = await running.ended;
+    const { stderr, stdout, code } = await running.ended;
     assert.equal(code, 0);
+    const last = events(stdout).at(-1) as { event?: string; cut?: string[] };
+    assert.equal(last.event, "stopped");
+    assert.match(last.cut?.join() ?? "", /^GET \/slow\/never \(\d+ s\)$/);
     assert.match(stderr, /Cut off, since they had not ended after 0\.2 s: GET \/slow\/never \(\d+ s\)/);
     assert.equal(await held, "fetch failed");
   });

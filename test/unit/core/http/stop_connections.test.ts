@@ -1,0 +1,77 @@
+/** What the stop of a server tells those that are connected. */
+import assert from "node:assert/strict";
+import { once } from "node:events";
+import { connect as connectHttp2, constants } from "node:http2";
+import { connect } from "node:net";
+import { test } from "node:test";
+import { event_stream } from "#core/http/index.ts";
+import type { ModuleFunction } from "#core/types.ts";
+import { startHost } from "#test/support/host.ts";
+
+const app: ModuleFunction = (module) => {
+  let go: (text: string) => void = () => undefined;
+  const held = new Promise<string>((resolve) => {
+    go = resolve;
+  });
+  module.hook("server-stopping", () => void setTimeout(go, 50, "at last"));
+  module.provides("http", {
+    route: {
+      "GET /": () => "served",
+      "GET /held": () => held,
+      "GET /events": (event) => void event_stream(event).send({ data: "first" }),
+    },
+  });
+};
+
+const started = () => startHost({ config: { unload_grace: 10 }, modules: { mod_app: app } });
+
+test("an event stream is ended, whole", async () => {
+  await using host = await started();
+  const response = await fetch(`http://127.0.0.1:${host.http}/app/events`);
+  const reader = (response.body as ReadableStream<Uint8Array>).getReader();
+  const first = await reader.read();
+  assert.match(Buffer.from(first.value ?? []).toString(), /data: first/);
+  const stopped = host.stop();
+  // A connection that is cut rejects.
+  while (!(await reader.read()).done);
+  await stopped;
+});
+
+test("an idle connection is closed at once, and one with a request after its answer", async () => {
+  await using host = await started();
+  const open = async (path: string) => {
+    const socket = connect(host.http, "127.0.0.1");
+    const ended = once(socket, "end");
+    socket.write(`GET ${path} HTTP/1.1\r\nHost: localhost\r\n\r\n`);
+    let text = "";
+    socket.setEncoding("utf8").on("data", (piece: string) => {
+      text += piece;
+    });
+    return { socket, ended, text: () => text };
+  };
+  const idle = await open("/app/");
+  while (!idle.text().includes("served")) await once(idle.socket, "data");
+  const busy = await open("/app/held");
+  while (!host.host.status().requests.join().includes("/app/held")) await new Promise(setImmediate);
+  const stopped = host.stop();
+  await idle.ended;
+  assert.equal(busy.text(), "");
+  await busy.ended;
+  assert.match(busy.text(), /Connection: close.*at last/is);
+  await stopped;
+});
+
+test("HTTP/2 clients get a GOAWAY, and the answers of what they have asked", async () => {
+  await using host = await started();
+  const session = connectHttp2(`https://127.0.0.1:${host.https}`, { rejectUnauthorized: false });
+  const stream = session.request({ ":path": "/app/held" });
+  while (!host.host.status().requests.join().includes("/app/held")) await new Promise(setImmediate);
+  const goaway = once(session, "goaway");
+  const closed = once(session, "close");
+  const stopped = host.stop();
+  const [code] = await goaway;
+  assert.equal(code, constants.NGHTTP2_NO_ERROR);
+  assert.equal(Buffer.concat(await stream.toArray()).toString(), "at last");
+  await closed;
+  await stopped;
+});
