@@ -1,7 +1,6 @@
 import type { Server } from "node:http";
 import { constants, createSecureServer, type Http2SecureServer, type ServerHttp2Session } from "node:http2";
 import type { Socket } from "node:net";
-import { setImmediate as nextTurn } from "node:timers/promises";
 import type { TlsOptions } from "node:tls";
 import type { HttpErrorEvent, ResponseHeaders } from "../types.ts";
 import { reasonOf } from "../util/errors.ts";
@@ -10,7 +9,9 @@ import { createServer, type IncomingMessage, type ServerResponse, STATUS_CODES }
 import { errorPage } from "./error_page.ts";
 import { plainPage } from "./failure.ts";
 import { endSlowly, endsSlowly, isEnding } from "./lingering.ts";
+import { afterReading, cutWhenLost } from "./lost_sessions.ts";
 import type { NodeRequest, NodeResponse } from "./node_messages.ts";
+import { connectionBelow } from "./patches/node/bytes_taken.ts";
 import { takeConnection, watchHeads } from "./patches/node/connections.ts";
 import { currentAnswers } from "./patches/node/current_answer.ts";
 import { letGoOfReading } from "./patches/node/reading.ts";
@@ -221,6 +222,8 @@ export class Listeners {
     this.#sessions.add(session);
     session.once("close", () => this.#sessions.delete(session));
     session.on("error", () => undefined);
+    const below = connectionBelow(session.socket);
+    if (below !== undefined) cutWhenLost(session, below, milliseconds(idleTimeout));
     session.setTimeout(idleTimeout * 1000, () => {
       // The socket of a session that is gone cannot be asked.
       void afterReading(
@@ -328,19 +331,6 @@ export class Listeners {
 const milliseconds = (seconds: number) => Math.ceil(seconds * 1000);
 
 const bytesOf = (socket: Socket) => () => socket.bytesRead;
-
-/**
- * Judges a connection only after what has arrived on it was read: timers go first when this process was suspended or busy.
- * Resolves with true, and does not call, when there was something.
- */
-async function afterReading(bytesRead: () => number, quiet: () => void): Promise<boolean> {
-  const before = bytesRead();
-  await nextTurn();
-  await nextTurn();
-  const hasMore = bytesRead() !== before;
-  if (!hasMore) quiet();
-  return hasMore;
-}
 
 /** The status that tells a client what was wrong; undefined when there is nobody to tell. */
 function malformedStatus(code: string | undefined): number | undefined {

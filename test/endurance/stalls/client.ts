@@ -1,10 +1,12 @@
 /**
- * A client of the RPC in a process of its own, which others suspend: adds a folder of small files over one connection that
- * it keeps, and gets it again. Arguments: URL, calls, files. Prints a line for each call, and what went wrong.
+ * A client of the RPC in a process of its own, which others suspend: adds a folder of files of some kilobytes over one connection that
+ * it keeps, and gets it again. Arguments: URL, rounds at most, files, seconds after which no other round begins. Prints a
+ * line for each call, and what went wrong.
  */
 import { Agent, type IncomingMessage, request } from "node:http";
 
-const [url = "", calls = "1", files = "200"] = process.argv.slice(2);
+const [url = "", rounds = "1", files = "200", lasts = "60"] = process.argv.slice(2);
+const until = performance.now() + Number(lasts) * 1000;
 const agent = new Agent({ keepAlive: true, maxSockets: 1 });
 const boundary = "stalls";
 
@@ -33,12 +35,12 @@ async function call(path: string, body: AsyncIterable<string> | undefined): Prom
 async function* folder(round: number): AsyncGenerator<string> {
   for (let at = 0; at < Number(files); at += 1) {
     const head = `Content-Disposition: form-data; name="file"; filename="folder%2Ffile${at}"\r\nContent-Type: application/octet-stream`;
-    yield `--${boundary}\r\n${head}\r\n\r\n${`${process.pid} ${round} ${at} `.repeat(20)}\r\n`;
+    yield `--${boundary}\r\n${head}\r\n\r\n${`${process.pid} ${round} ${at} `.repeat(500)}\r\n`;
   }
   yield `--${boundary}--\r\n`;
 }
 
-for (let round = 0; round < Number(calls); round += 1) {
+for (let round = 0; round < Number(rounds) && (round === 0 || performance.now() < until); round += 1) {
   try {
     const added = (await call("add?progress=false&pin=false", folder(round))).toString().trim().split("\n");
     const { Hash } = JSON.parse(added.at(-1) ?? "{}") as { Hash?: string };

@@ -9,6 +9,7 @@ test("calls of clients that are suspended longer than all timers, to a server th
   const { calls, failures, stops } = await stalls({
     clients: 2,
     rounds: 1,
+    lasts: 60,
     files: 300,
     timers: 0.4,
     longest: 1,

@@ -10,8 +10,10 @@ import { fileURLToPath } from "node:url";
 
 export interface StallSettings {
   readonly clients: number;
-  /** Rounds of each client: a folder is added, and got. */
+  /** Rounds of each client, at most: a folder is added, and got. */
   readonly rounds: number;
+  /** Seconds after which no client begins another round; each has one, at least. */
+  readonly lasts: number;
   readonly files: number;
   /** Seconds: of the server's timer for heads. */
   readonly timers: number;
@@ -34,7 +36,7 @@ const launcher = fileURLToPath(new URL("../../../core/cli/launch.mjs", import.me
 const program = fileURLToPath(new URL("client.ts", import.meta.url));
 
 export async function stalls(settings: StallSettings): Promise<StallOutcome> {
-  const { clients, rounds, files, timers, longest, burners, random, report = () => undefined } = settings;
+  const { clients, rounds, lasts, files, timers, longest, burners, random, report = () => undefined } = settings;
   const folder = await mkdtemp(join(tmpdir(), "modhost-stalls-"));
   const children = new Set<ChildProcess>();
   const endAll = () => {
@@ -76,7 +78,8 @@ export async function stalls(settings: StallSettings): Promise<StallOutcome> {
     const failures: string[] = [];
     let calls = 0;
     const running = Array.from({ length: clients }, () => {
-      const args = ["--conditions=source", program, `http://127.0.0.1:${port}`, String(rounds), String(files)];
+      const numbers = [rounds, files, lasts].map(String);
+      const args = ["--conditions=source", program, `http://127.0.0.1:${port}`, ...numbers];
       const child = start(args);
       createInterface(child.stdout as NodeJS.ReadableStream).on("line", (text) => {
         report(text);

@@ -10,6 +10,10 @@ export function bytesTaken(socket: Socket): number | undefined {
   return counters?.bytesWritten === undefined ? undefined : counters.bytesWritten - (counters.writeQueueSize ?? 0);
 }
 
+/** The connection that one with TLS was made of; undefined where nothing tells. */
+export const connectionBelow = (socket: Socket): Socket | undefined =>
+  (socket as { readonly _parent?: Socket })._parent;
+
 interface SocketInsides {
   readonly _handle?: HandleCounters | null;
   readonly _parent?: SocketInsides | null;

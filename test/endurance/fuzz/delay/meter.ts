@@ -65,3 +65,19 @@ export async function longestTurn(work: () => unknown, times = 3, enough = 0): P
   }
   return shortest;
 }
+
+let fastest = Number.POSITIVE_INFINITY;
+
+/**
+ * How many times as long the same work takes now as it did at its fastest so far, in CPU time: on a busy machine cores share
+ * their caches, and threads a core.
+ */
+export function slowdown(): number {
+  const before = cpuTime();
+  const parts: object[] = [];
+  for (let at = 0; at < 200_000; at += 1) parts.push({ at, text: String(at) });
+  Buffer.from(JSON.stringify(parts));
+  const took = cpuTime() - before;
+  fastest = Math.min(fastest, took);
+  return took / fastest;
+}
