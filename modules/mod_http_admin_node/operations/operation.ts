@@ -6,6 +6,7 @@ import type { Directories } from "../directories.ts";
 import { told } from "../failures.ts";
 import type { History } from "../history.ts";
 import type { Jobs } from "../jobs.ts";
+import type { PinList } from "../pin_list.ts";
 import type { PinNames } from "../pin_names.ts";
 import type { UploadRecords } from "../upload_records.ts";
 
@@ -13,6 +14,7 @@ export interface Deps {
   readonly node: NodeModule;
   readonly jobs: Jobs;
   readonly history: History;
+  readonly pins: PinList;
   readonly names: PinNames;
   readonly directories: Directories;
   readonly uploads: UploadRecords;

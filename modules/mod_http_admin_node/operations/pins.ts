@@ -31,9 +31,9 @@ export const pinOperations = [
       ...pageFields,
     },
     answer: "PinPage",
-    run: ({ node, names, input }) => {
+    run: ({ pins, names, input }) => {
       const wanted = modes.filter((mode) => (input.type ?? "all") === "all" || input.type === mode);
-      return pageOfPins({ node, names }, wanted, input.search?.toLowerCase() ?? "", pageOf(input, USUAL_PAGE));
+      return pageOfPins({ pins, names }, wanted, input.search?.toLowerCase() ?? "", pageOf(input, USUAL_PAGE));
     },
   }),
   nodeOperation({
@@ -58,11 +58,12 @@ export const pinOperations = [
       recursive: { type: "boolean", describe: "All that is below it, too; default: true" },
     },
     answer: "Job",
-    run: ({ node, names, jobs, server, by, input: { path, name: given = "", recursive = true } }) => {
+    run: ({ node, pins, names, jobs, server, by, input: { path, name: given = "", recursive = true } }) => {
       assertName(given);
       const what = `pin ${path}`;
       const add = async (signal: AbortSignal, progress: (blocks: number) => void) => {
         const pinned = String(await node.pin.add(contentPath(path), { recursive, signal, progress }));
+        pins.changed();
         await names.set(pinned, given);
         return { cid: pinned };
       };
@@ -95,9 +96,10 @@ export const pinOperations = [
     input: { cid },
     answer: "Pin",
     records: (input) => `remove the pin ${input.cid}`,
-    run: async ({ node, names, input }): Promise<Pin> => {
+    run: async ({ node, pins, names, input }): Promise<Pin> => {
       const pin = await pinned({ node, names }, input.cid);
       await node.pin.rm(pin.cid, { recursive: pin.type === "recursive" });
+      pins.changed();
       await names.set(pin.cid, "");
       return pin;
     },
@@ -112,29 +114,26 @@ function assertName(given: string): void {
 }
 
 async function pageOfPins(
-  { node, names }: Kept,
+  { pins, names }: Pick<Deps, "pins" | "names">,
   wanted: readonly Pin["type"][],
   search: string,
   { offset, limit }: Page,
 ): Promise<PinPage> {
   const named = await names.all();
-  const pins: Pin[] = [];
+  const fits = (text: string) => {
+    return text.toLowerCase().includes(search) || named.get(text)?.toLowerCase().includes(search) === true;
+  };
+  const page: Pin[] = [];
   let total = 0;
   for (const type of wanted) {
-    for await (const found of node.lowLevel.pins.list(type)) {
-      const isOnPage = total >= offset && total < offset + limit;
-      if (search === "" && !isOnPage) {
-        total += 1;
-        continue;
-      }
-      const text = found.toString();
-      const called = named.get(text) ?? "";
-      if (search !== "" && !called.toLowerCase().includes(search) && !text.toLowerCase().includes(search)) continue;
-      if (isOnPage) pins.push({ cid: text, type, name: called });
-      total += 1;
-    }
+    const all = await pins.of(type);
+    const found = search === "" ? all : all.filter(fits);
+    const from = Math.max(0, offset - total);
+    for (const cid of found.slice(from, from + limit - page.length))
+      page.push({ cid, type, name: named.get(cid) ?? "" });
+    total += found.length;
   }
-  return { total, offset, pins };
+  return { total, offset, pins: page };
 }
 
 /** @throws {HttpError} 404, NodeError */

@@ -83,8 +83,13 @@ export class Pins {
 
   /** Stored pins of one mode, sorted by the text of their CIDs; for slow readers as well (see `pagedRange`). */
   async *list(mode: PinMode): AsyncGenerator<CID, void, undefined> {
+    for await (const text of this.texts(mode)) yield parseCid(text);
+  }
+
+  /** The same as the texts of their CIDs, for who shows a few of many. */
+  async *texts(mode: PinMode): AsyncGenerator<string, void, undefined> {
     const prefix = pinPrefix(mode);
-    for await (const [found] of pagedRange(this.#metadata, prefix)) yield parseCid(found.slice(prefix.length));
+    for await (const [found] of pagedRange(this.#metadata, prefix)) yield found.slice(prefix.length);
   }
 
   /**

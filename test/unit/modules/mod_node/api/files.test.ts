@@ -79,3 +79,22 @@ test("failures are the reference's, and a call ends with its signal", async (t) 
   await assert.rejects(files.read("/f", { offset: 4 }).opened, { message: "offset was past end of file (4 > 3)" });
   await assert.rejects(files.mkdir("/d", { signal: AbortSignal.abort(new Error("enough")) }), { message: "enough" });
 });
+
+test("a copy replaces a file only when it is forced to, never a directory, and makes parents only where it succeeds", async (t) => {
+  const { files, add } = await memoryNode(t);
+  const { cid } = await add("new");
+  await files.write("/old", "old", { create: true });
+  await files.mkdir("/folder");
+  await assert.rejects(files.cp(`/ipfs/${cid}`, "/old"), /directory already has entry by that name/);
+  await assert.rejects(
+    files.cp(`/ipfs/${cid}`, "/no/where"),
+    /cannot put node in path \/no\/where: file does not exist/,
+  );
+  await assert.rejects(files.cp(`/ipfs/${cid}`, "/folder", { force: true }), /cannot unlink existing file: not a file/);
+  await assert.rejects(files.cp("/missing", "/made/for/it", { parents: true }), /file does not exist/);
+  await files.cp(`/ipfs/${cid}`, "/old", { force: true });
+  await files.cp(`/ipfs/${cid}`, "/deep/er/copy", { parents: true, force: true });
+  assert.deepEqual([await text(files.read("/old")), await text(files.read("/deep/er/copy"))], ["new", "new"]);
+  const names = await Array.fromAsync(files.ls("/"), ({ name }) => name);
+  assert.deepEqual(names, ["deep", "folder", "old"]);
+});
