@@ -16,6 +16,7 @@ import { shapes } from "./shapes.ts";
 import { openSocket } from "./socket.ts";
 import { openStartPage } from "./start_page/index.ts";
 import { ownTopics } from "./topics.ts";
+import { keepPast } from "./watched.ts";
 
 export { options };
 export const global = true;
@@ -31,6 +32,7 @@ export default function load(module: Module): void {
     (item) => items.remove(item, grace()),
   );
   const watched = { history: new History(module), requests: new RecentRequests(module) };
+  keepPast(module, watched);
   module.provides("admin", { operations, topics: ownTopics(module, watched), shapes });
   openSocket(module, apiRoutes({ module, items, streams, watched, authorize: throughSocket }));
   let read: Promise<PageKeys> | undefined;

@@ -38,13 +38,25 @@ export class RecentRequests {
     return () => void this.#hearing.delete(hear);
   }
 
+  /** For the next instance of this module. */
+  save(): readonly Kept[] {
+    return this.#inOrder();
+  }
+
+  restore(saved: readonly Kept[] = []): void {
+    for (const request of saved) this.#add(request);
+  }
+
   /** Those that fit, the oldest first. */
   find(filter: RequestFilter): FinishedRequest[] {
-    const ring =
-      this.#ring.length < MAX_REQUESTS
-        ? this.#ring
-        : [...this.#ring.slice(this.#next), ...this.#ring.slice(0, this.#next)];
-    return ring.filter((request) => fits(request, filter)).map(shown);
+    return this.#inOrder()
+      .filter((request) => fits(request, filter))
+      .map(shown);
+  }
+
+  #inOrder(): Kept[] {
+    if (this.#ring.length < MAX_REQUESTS) return [...this.#ring];
+    return [...this.#ring.slice(this.#next), ...this.#ring.slice(0, this.#next)];
   }
 
   #add(request: Kept): void {

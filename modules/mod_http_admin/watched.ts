@@ -1,3 +1,4 @@
+import type { Module } from "../../core/types.ts";
 import type { History } from "./history/index.ts";
 import type { RecentRequests } from "./recent_requests.ts";
 
@@ -5,4 +6,19 @@ import type { RecentRequests } from "./recent_requests.ts";
 export interface Watched {
   readonly history: History;
   readonly requests: RecentRequests;
+}
+
+interface Saved {
+  readonly history?: ReturnType<History["save"]>;
+  readonly requests?: ReturnType<RecentRequests["save"]>;
+}
+
+/** A reload, and another process that takes over, go on with the past. */
+export function keepPast(module: Module, { history, requests }: Watched): void {
+  module.save = (): Saved => ({ history: history.save(), requests: requests.save() });
+  module.restore = (saved: unknown) => {
+    const past = (saved ?? {}) as Saved;
+    history.restore(past.history);
+    requests.restore(past.requests);
+  };
 }

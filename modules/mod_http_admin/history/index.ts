@@ -3,8 +3,8 @@ import type { HttpModule, RequestCounts } from "../../../core/http/index.ts";
 import type { Module } from "../../../core/types.ts";
 import type { History as Columns, Figures, RouteFigures, RouteSeries, RouteWindow, ServerSeries } from "../types.ts";
 import { processMeter, rounded } from "./process.ts";
-import { type RouteRow, RouteRows, SAMPLES } from "./routes.ts";
-import { add, ERRORS, emptyTally, percentile, RECEIVED, REQUESTS, SENT, type Tally, tallyOf } from "./tally.ts";
+import { type RouteRow, RouteRows, SAMPLES, type SavedRow } from "./routes.ts";
+import { add, ERRORS, emptyTally, percentile, RECEIVED, REQUESTS, SENT, type Tally, tallyOf, WIDTH } from "./tally.ts";
 
 /** Seconds between samples. */
 const INTERVAL = 10;
@@ -38,6 +38,18 @@ export const serverSeries = [
   "sent",
 ] as const satisfies readonly ServerSeries[];
 
+/** The hour for the next instance of this module: of another form, it begins anew. */
+interface SavedHistory {
+  readonly form: string;
+  readonly taken: number;
+  readonly time: Float64Array;
+  readonly seconds: Float64Array;
+  readonly server: ReadonlyMap<ServerSeries, Float64Array>;
+  readonly routes: readonly SavedRow[];
+}
+
+const FORM = [SAMPLES, WIDTH, ...serverSeries].join(" ");
+
 /** Takes a sample now and then from what is counted anyway, for as long as its module is loaded. */
 export class History {
   readonly #module: Module;
@@ -62,6 +74,26 @@ export class History {
       this.#sample();
       return INTERVAL;
     });
+  }
+
+  save(): SavedHistory {
+    return {
+      form: FORM,
+      taken: this.#taken,
+      time: this.#time,
+      seconds: this.#seconds,
+      server: this.#server,
+      routes: [...this.#routes.rows].map((row) => row.save()),
+    };
+  }
+
+  restore(saved: SavedHistory | undefined): void {
+    if (saved?.form !== FORM) return;
+    this.#taken = saved.taken;
+    this.#time.set(saved.time);
+    this.#seconds.set(saved.seconds);
+    for (const [name, samples] of saved.server) this.#server.get(name)?.set(samples);
+    this.#routes.restore(saved.routes);
   }
 
   /** Of the server. */

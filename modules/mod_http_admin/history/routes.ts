@@ -9,17 +9,31 @@ export const MAX_ROUTES = 128;
 /** The module and the route of the row that all others share. */
 export const OTHER = "other";
 
+/** A row for the next instance of this module. */
+export interface SavedRow {
+  readonly module: string;
+  readonly route: string;
+  readonly samples: Float32Array;
+  readonly idle: number;
+}
+
 /** One route: its samples lie in a ring, at the places that the history tells. */
 export class RouteRow {
   readonly module: string;
   readonly route: string;
-  readonly #samples = new Float32Array(SAMPLES * WIDTH);
+  readonly #samples: Float32Array;
   /** Samples since the last one in which anything was counted. */
-  #idle = 0;
+  #idle: number;
 
-  constructor(module: string, route: string) {
+  constructor(module: string, route: string, { samples, idle }: Partial<SavedRow> = {}) {
     this.module = module;
     this.route = route;
+    this.#samples = samples ?? new Float32Array(SAMPLES * WIDTH);
+    this.#idle = idle ?? 0;
+  }
+
+  save(): SavedRow {
+    return { module: this.module, route: this.route, samples: this.#samples, idle: this.#idle };
   }
 
   /** Its samples are all empty. */
@@ -44,6 +58,10 @@ export class RouteRows {
 
   get rows(): IterableIterator<RouteRow> {
     return this.#rows.values();
+  }
+
+  restore(rows: readonly SavedRow[]): void {
+    for (const row of rows) this.#rows.set(keyOf(row.module, row.route), new RouteRow(row.module, row.route, row));
   }
 
   find(module: string, route: string): RouteRow | undefined {

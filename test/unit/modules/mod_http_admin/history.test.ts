@@ -94,6 +94,26 @@ describe("an hour of history", () => {
     assert.deepEqual([later?.rate, later?.minute, later?.hour.errors], [0, { requests: 0, errors: 0 }, 3]);
   });
 
+  test("goes on over a reload of the Admin API and of http, as do the latest requests", async (t) => {
+    const running = await shop(t);
+    await running.inject("/shop/broken");
+    await running.clock.advance(INTERVAL);
+    const past = await running.call<History>("GET", "/history");
+    for (const name of ["http_admin", "http"]) {
+      await running.host.reload(name);
+      const after = await running.call<History>("GET", "/history");
+      assert.deepEqual(after.value, past.value, name);
+    }
+    await running.inject("/shop/broken");
+    const rows = (await running.call<RouteFigures[]>("GET", "/routes/figures")).value;
+    assert.equal(rows.find(({ module }) => module === "shop")?.hour.requests, 2);
+    const { value } = await running.call<FinishedRequest[]>("GET", "/requests?app=shop");
+    assert.deepEqual(
+      value.map(({ status }) => status),
+      [503, 503],
+    );
+  });
+
   test("names what is not known", async (t) => {
     const running = await shop(t);
     for (const [query, status, wanted] of [
