@@ -11,6 +11,7 @@ import { assemble, certificateOptions, type HostParts } from "./host/parts.ts";
 import { Queue } from "./host/queue.ts";
 import { folderOf, logSettings, openLog, readAgain, readConfig, readWith, seconds } from "./host/reading.ts";
 import type { Handed, Host, HostOptions, HostPhase } from "./host/types.ts";
+import { warnOfUnknown } from "./host/unknown_options.ts";
 import { entryFrom } from "./inline_modules.ts";
 import { Deadline } from "./module/deadline.ts";
 import { installHooks } from "./module/fresh_import.ts";
@@ -148,6 +149,10 @@ class ModuleHost implements Host {
     return (await this.#operating.apply({ by }).work) as ConfigPlan;
   }
 
+  async reopenLogs(by = "program"): Promise<void> {
+    await this.#operating.reopenLogs({ by }).work;
+  }
+
   modules(): ModuleState[] {
     return this.#running?.modules.states() ?? [];
   }
@@ -255,11 +260,7 @@ class ModuleHost implements Host {
     void this.#moduleWatch.start().catch((error: unknown) => this.report(error));
   }
 
-  #warn(unknown: readonly UnknownName[]): void {
-    for (const { path, nearest } of unknown) {
-      this.log.warn("Nothing reads the option %s%s", path, nearest === undefined ? "" : `: is ${nearest} meant?`);
-    }
-  }
+  readonly #warn = (unknown: readonly UnknownName[]) => warnOfUnknown(this.log, unknown);
 
   /** `handing` gets what is kept for another host. */
   async #stop(timeout: number | undefined, handing?: { ports: HeldPort[]; states: SavedState[] }): Promise<void> {

@@ -98,7 +98,7 @@ function hand(executable, args) {
   }
   const env = Object.assign({}, process.env, { [launched]: "1" });
   const child = spawn(executable, args, { stdio: ["inherit", "inherit", "inherit"].concat(sockets, "ipc"), env });
-  const signals = ["SIGINT", "SIGTERM", "SIGHUP"];
+  const signals = ["SIGINT", "SIGTERM", "SIGHUP", "SIGUSR2"];
   const forward = (signal) => child.kill(signal);
   for (const signal of signals) process.on(signal, forward);
   child.on("error", (error) => {

@@ -111,6 +111,7 @@ export const run: Command = {
           service.by = `signal ${signal}`;
           if (!isQuiet) progress = announceStop(service.host, output, signal);
         },
+        reopen: () => void reopen(service.host),
         async reload() {
           await manager.reloading("Applying the configuration");
           await reload(service.host, output);
@@ -121,6 +122,14 @@ export const run: Command = {
     return code;
   },
 };
+
+async function reopen(host: Host): Promise<void> {
+  try {
+    await host.reopenLogs("signal SIGUSR2");
+  } catch (error) {
+    host.log.error("The log is not opened again, and goes on in the file that it has: %s", reasonOf(error));
+  }
+}
 
 /** The options of the command line that stand for some of the configuration, over what is configured. */
 function environmentOf({ options, env }: CommandContext): NodeJS.ProcessEnv {

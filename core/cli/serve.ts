@@ -27,6 +27,8 @@ export interface ServeOptions {
   readonly forced?: (signal: StopSignal) => number;
   /** Called at SIGHUP, which ends nothing then, unless the terminal that the process was started from has gone. */
   readonly reload?: () => void;
+  /** Called at SIGUSR2, which would end the process otherwise. */
+  readonly reopen?: () => void;
 }
 
 /** npm and shells pass a terminal's Ctrl+C on to programs that got it already: an echo this soon is no second one. */
@@ -49,7 +51,12 @@ export function outliveReaders(...streams: NodeJS.WritableStream[]): void {
  */
 export async function serve(
   service: Service,
-  { interrupted = () => undefined, forced = (signal) => 128 + constants.signals[signal], reload }: ServeOptions = {},
+  {
+    interrupted = () => undefined,
+    forced = (signal) => 128 + constants.signals[signal],
+    reload,
+    reopen,
+  }: ServeOptions = {},
 ): Promise<number> {
   const { promise: wanted, resolve: end } = Promise.withResolvers<void>();
   let code = 0;
@@ -68,6 +75,7 @@ export async function serve(
       } else if (performance.now() - first > MAX_ECHO_MS) exit(forced(signal));
     });
   }
+  if (reopen !== undefined) process.on("SIGUSR2", reopen);
   process.on("unhandledRejection", (reason) => service.report(reason));
   process.on("uncaughtException", (error) => {
     if (service.contain?.(error) === true) return;

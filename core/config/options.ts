@@ -139,6 +139,14 @@ export const coreOptions = {
     applies: "live",
     describe: "Lowest level that is logged.",
   },
+  log_file: {
+    type: "path",
+    per_host: false,
+    applies: "start",
+    example: "/var/log/modhost/server.log",
+    describe:
+      "File for the log, as JSON lines unless log_format says otherwise. If not set, it goes to the standard error. `modhost reopen` and SIGUSR2 open it again, for whoever moves it away.",
+  },
   log_format: {
     type: "enum",
     values: ["auto", "json", "pretty"],

@@ -14,6 +14,7 @@ import {
   editText,
   handOverText,
   type ModuleChange,
+  reopenText,
   type ServerDeps,
 } from "../operations/server.ts";
 import { threshold } from "../tls/expiry.ts";
@@ -103,6 +104,14 @@ export class Operating implements ServerDeps {
     );
     void made.inForce.then((change) => this.#tell(change));
     return made;
+  }
+
+  reopenLogs(asker: Omit<Asked, "what">): Made {
+    return this.changes.make({ ...asker, what: reopenText }, async () => {
+      // Modules first: the log can tell what they fail with.
+      this.#deps.announce("logs-reopened", {});
+      this.#deps.log().reopen();
+    });
   }
 
   stop(timeout: number | undefined, asker: Omit<Asked, "what">): Change {

@@ -1,7 +1,7 @@
 /** What a host is told: its configuration, and the settings of its log in it. */
 import { resolve } from "node:path";
 import { Config, configFrom, formatOf, loadConfig } from "../config/index.ts";
-import { ModhostError } from "../util/errors.ts";
+import { ModhostError, reasonOf } from "../util/errors.ts";
 import { createLog, type Log, type LogSettings } from "../util/log.ts";
 import type { HostOptions } from "./types.ts";
 
@@ -25,14 +25,29 @@ export async function readConfig(options: HostOptions): Promise<Config> {
  */
 export function logSettings(config: Config, given: LogSettings | undefined): LogSettings {
   const read = (name: string) => attempt(() => config.value(name));
-  const configured = { level: read("log_level"), format: read("log_format") } as LogSettings;
+  const configured = {
+    level: read("log_level"),
+    format: read("log_format"),
+    destination: read("log_file"),
+  } as LogSettings;
   const known = Object.entries(configured).filter(([, value]) => value !== undefined);
   return { ...Object.fromEntries(known), ...given };
 }
 
+function createLogIn(settings: LogSettings): Log {
+  try {
+    return createLog(settings);
+  } catch (error) {
+    const value = String(settings.destination);
+    const allowed = `it has to be a file that can be written to: ${reasonOf(error)}`;
+    throw new ModhostError("OPTION_INVALID", { name: "log_file", value, allowed }, { cause: error });
+  }
+}
+
 /** Without the values of secret options. */
 export function openLog(config: Config, given: LogSettings | undefined): Log {
-  const log = createLog(logSettings(config, given));
+  const settings = logSettings(config, given);
+  const log = createLogIn(settings);
   log.mask((text) => config.mask(text));
   return log;
 }

@@ -99,6 +99,8 @@ export interface Host extends AsyncDisposable {
    * @throws {ModhostError} what `plan` throws; CONFIG_NOT_APPLIED naming the step that failed
    */
   apply(options?: { readonly by?: string }): Promise<ConfigPlan>;
+  /** Opens the files that logs are written to again; each that cannot be opened goes on as it was, and is told of. */
+  reopenLogs(by?: string): Promise<void>;
   /** How the host is, as `modhost status` shows it. Known from `start` on. */
   status(): ServerStatus;
   /** State of every module, of failed ones too. */

@@ -41,6 +41,7 @@ const events: readonly string[] = Object.keys({
   "server-changed": true,
   "config-changed": true,
   "certificates-changed": true,
+  "logs-reopened": true,
 } satisfies Record<keyof HostEvents, true>);
 
 /** Other names for what a module file exports. */

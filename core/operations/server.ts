@@ -33,6 +33,7 @@ export interface ServerDeps {
     save(edit: ConfigEdit, asker: Omit<Asked, "what">): Made;
   };
   stop(timeout: number | undefined, asker: Omit<Asked, "what">): Change;
+  reopenLogs(asker: Omit<Asked, "what">): Made;
   handOver(successor: Successor, asker: Omit<Asked, "what">): Made;
   readonly tokens: TokensDeps;
   /** Gives a function that ends it, as the next one does. */
@@ -55,6 +56,7 @@ const MAX_WHAT = 300;
 
 /** As the record says it. */
 export const applyText = "apply the configuration";
+export const reopenText = "reopen the logs";
 export const handOverText = "hand over to another process";
 
 /** As the record says it. */
@@ -108,6 +110,7 @@ export function serverFor(asker: Asker, deps: ServerDeps): Server {
       },
     },
     stop: async ({ timeout, by } = {}) => deps.stop(timeout, asking(by)),
+    reopen_logs: ({ by } = {}) => deps.reopenLogs(asking(by)).inForce,
     hand_over: (successor = {}, { by } = {}) => {
       const refusal = refused(handOverText);
       if (refusal === undefined) return deps.handOver(successor, asking(by)).inForce;

@@ -34,6 +34,8 @@ export interface AnnouncedEvents {
   "server-stopping": object;
   /** Requests are over; modules are still loaded. */
   "server-stopped": object;
+  /** Files of logs have been moved away: whoever writes one opens it again. */
+  "logs-reopened": object;
   /** An instance of a module has been loaded, at the start or later. */
   "module-loaded": ModuleEvent;
   /** An instance of a module is gone. */

@@ -40,6 +40,8 @@ export interface Server {
   readonly config: ServerConfig;
   /** Begins to stop the server, as a signal does: requests in flight are finished first, the caller's too. */
   stop(options?: StopOptions): Promise<Change>;
+  /** Opens the files that logs are written to again, for whoever has moved them away. */
+  reopen_logs(options?: Pick<ChangeOptions, "by">): Promise<Change>;
   /**
    * Lets another process go on in place of this one: it is started, loads and checks everything, and gets the ports and what
    * modules have saved once this one has finished its requests. When any of that fails, this one goes on. In force means

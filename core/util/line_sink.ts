@@ -26,7 +26,10 @@ export interface SinkOptions {
  * written are dropped and counted, and the first that can be written again comes with that count.
  */
 export class LineSink {
-  readonly #fd: number;
+  #fd: number;
+  /** Of a file that was opened again: it takes the place of the other one between two pieces. */
+  #next: number | undefined;
+  readonly #path: string | undefined;
   readonly #isOwn: boolean;
   readonly #isAsync: boolean;
   readonly #options: SinkOptions;
@@ -40,8 +43,9 @@ export class LineSink {
   #failure: Error | undefined;
   #lost = 0;
 
-  private constructor(fd: number, isOwn: boolean, options: SinkOptions) {
+  private constructor(fd: number, isOwn: boolean, options: SinkOptions, path?: string) {
     this.#fd = fd;
+    this.#path = path;
     this.#isOwn = isOwn;
     this.#isAsync = options.isAsync === true && fstatSync(fd).isFile();
     this.#options = options;
@@ -52,7 +56,7 @@ export class LineSink {
   /** Opens a file for appending; folders on the way are made. @throws what opening a file throws */
   static file(path: string, options: SinkOptions = {}): LineSink {
     mkdirSync(dirname(path), { recursive: true });
-    return new LineSink(openSync(path, isPipe(path) ? constants.O_RDWR | constants.O_NONBLOCK : "a"), true, options);
+    return new LineSink(openFile(path), true, options, path);
   }
 
   /** A standard stream of the process. */
@@ -74,6 +78,20 @@ export class LineSink {
     if (this.#timer === undefined && !this.#isWriting) this.#flush();
   }
 
+  /**
+   * Opens the file of the same name again: what is written from now on goes there, when the one that was open has been
+   * moved away. No line is lost or torn in two by it.
+   * @throws what opening a file throws: what was open goes on then
+   */
+  reopen(): void {
+    if (this.#path === undefined || this.#isClosed) return;
+    mkdirSync(dirname(this.#path), { recursive: true });
+    const opened = openFile(this.#path);
+    if (this.#next !== undefined) closeSync(this.#next);
+    this.#next = opened;
+    if (!this.#isWriting) this.#exchange();
+  }
+
   /** Writes what waits, for as long as a reader may need for it, and closes what was opened here. */
   async close(): Promise<void> {
     const end = performance.now() + MAX_END_TIME;
@@ -92,6 +110,7 @@ export class LineSink {
     open.delete(this);
     if (open.size === 0) process.off("exit", onExit);
     if (this.#isOwn && !this.#isWriting) closeSync(this.#fd);
+    if (this.#next !== undefined) closeSync(this.#next);
   }
 
   /** What waits when the process ends gets a last chance. */
@@ -107,6 +126,15 @@ export class LineSink {
       if (this.#waitingBytes === 0 || performance.now() > end) return;
       Atomics.wait(new Int32Array(new SharedArrayBuffer(4)), 0, 0, RETRY_DELAY / 5);
     }
+  }
+
+  /** The rest of a line belongs where it has begun. */
+  #exchange(): void {
+    if (this.#next === undefined || (this.#isTorn && this.#waitingBytes > 0)) return;
+    closeSync(this.#fd);
+    this.#fd = this.#next;
+    this.#next = undefined;
+    this.#isTorn = false;
   }
 
   #add(bytes: Uint8Array): void {
@@ -158,6 +186,7 @@ export class LineSink {
     if (count > 0) this.#isTorn = bytes[count - 1] !== NEWLINE;
     if (count < bytes.length) this.#waiting[0] = bytes.subarray(count);
     else this.#waiting.shift();
+    this.#exchange();
     const { failure: error, lost } = { failure: this.#failure, lost: this.#lost };
     if (error === undefined || this.#waitingBytes > 0) return;
     this.#failure = undefined;
@@ -173,6 +202,7 @@ export class LineSink {
     for (const bytes of this.#waiting) this.#lost += linesOf(bytes);
     this.#waiting = [];
     this.#waitingBytes = 0;
+    this.#exchange();
     this.#fail(error);
   }
 
@@ -194,6 +224,8 @@ function linesOf(bytes: Uint8Array): number {
   for (const byte of bytes) if (byte === NEWLINE) lines += 1;
   return lines;
 }
+
+const openFile = (path: string) => openSync(path, isPipe(path) ? constants.O_RDWR | constants.O_NONBLOCK : "a");
 
 /** A named pipe is opened for reading, too: that waits for no reader, and outlives one that leaves. */
 function isPipe(path: string): boolean {

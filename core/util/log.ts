@@ -37,6 +37,8 @@ export interface Log {
   follow(hear: (line: LogLine) => void): () => void;
   /** The latest lines that were written, the oldest first. */
   recent(): LogLine[];
+  /** Opens the file again, when the destination is one. @throws what opening a file throws: the former goes on then */
+  reopen(): void;
   /** Closes the file, when the destination is one. */
   close(): void;
 }
@@ -91,6 +93,7 @@ export function createLog(settings: LogSettings = {}): Log {
     configure,
     follow: (hear) => followers.add(hear),
     recent: () => recent.all(),
+    reopen: () => sink.reopen?.(),
     close() {
       isClosed = true;
       sink.end?.();
@@ -181,6 +184,7 @@ interface Current {
 interface Sink {
   write(line: string): unknown;
   end?(): void;
+  reopen?(): void;
 }
 
 /** Whatever takes lines, and lets nobody notice when it cannot. */

@@ -25,6 +25,8 @@ export default function load(module: Module): void {
   const terminal = file === undefined && onTerminal(module);
   const writer = openWriter(module, file, terminal ? MAX_TERMINAL_DELAY : MAX_FILE_DELAY);
 
+  module.hook("logs-reopened", () => writer.reopen());
+
   const shown = (event: HttpFinishedEvent) => {
     const { headers, url } = event.request;
     return {

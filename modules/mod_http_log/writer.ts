@@ -23,6 +23,12 @@ export class LineWriter {
     else this.#timer ??= setTimeout(() => this.#flush(), this.#delay).unref();
   }
 
+  /** Opens the file again. @throws what opening a file throws: the former goes on then */
+  reopen(): void {
+    this.#flush();
+    this.#sink.reopen();
+  }
+
   /** Resolves when all is written and the file is closed, or whoever reads it has had time for that. */
   async close(): Promise<void> {
     this.#flush();

@@ -31,6 +31,12 @@ export const serverOperations = [
     run: ({ server, by, input }) => server.stop({ by, timeout: input.timeout }),
   }),
   defineChange({
+    name: "reopen",
+    path: "/logs/reopen",
+    help: "Open the files that logs are written to again, after they were moved away",
+    run: ({ server, by }) => server.reopen_logs({ by }),
+  }),
+  defineChange({
     name: "takeover",
     path: "/takeover",
     help: "Let another process go on in place of this one: it loads everything, then it gets the ports, and this one ends",

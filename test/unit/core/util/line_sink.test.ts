@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
 import { execFileSync } from "node:child_process";
-import { closeSync, constants, openSync, readFileSync, readSync } from "node:fs";
+import { closeSync, constants, openSync, readFileSync, readSync, renameSync, writeFileSync } from "node:fs";
 import { mkdtemp, rm } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
@@ -76,4 +76,36 @@ test("a full disk loses lines and nothing else", () => {
   for (let at = 0; at < 10; at += 1) sink.write(line(at));
   assert.deepEqual(told, ["ENOSPC: no space left on device, write"]);
   sink.end();
+});
+
+test("a file that was moved away is opened again, and no line is lost or torn", async () => {
+  for (const isAsync of [false, true]) {
+    const path = join(folder, `moved-${isAsync}`);
+    const sink = LineSink.file(path, { isAsync });
+    for (let at = 0; at < 500; at += 1) {
+      if (at % 100 === 50) {
+        renameSync(path, `${path}.${at}`);
+        sink.reopen();
+      }
+      sink.write(line(at));
+      if (at % 30 === 0) await new Promise((resolve) => setImmediate(resolve));
+    }
+    await sink.close();
+    const files = [50, 150, 250, 350, 450].map((at) => `${path}.${at}`);
+    const texts = [...files, path].map((file) => readFileSync(file, "utf8"));
+    assert.equal(texts.join(""), Array.from({ length: 500 }, (_, at) => line(at)).join(""));
+    assert.ok(texts.every((text) => text === "" || text.endsWith("\n")));
+    assert.ok(texts.at(-1) !== "");
+  }
+});
+
+test("a file that cannot be opened again goes on as it was", () => {
+  const path = join(folder, "kept/log");
+  const sink = LineSink.file(path);
+  renameSync(join(folder, "kept"), join(folder, "away"));
+  writeFileSync(join(folder, "kept"), "");
+  assert.throws(() => sink.reopen());
+  sink.write(line(1));
+  sink.end();
+  assert.equal(readFileSync(join(folder, "away/log"), "utf8"), line(1));
 });
