@@ -63,8 +63,9 @@ export const run: Command = {
     }
     const { output, env } = context;
     const isQuiet = context.options.quiet === true;
-    const options = hostOptions({ ...context, env: environmentOf(context) }, context.args);
+    // Its variable is none of the configuration's.
     const former = formerProcess(env);
+    const options = hostOptions({ ...context, env: environmentOf(context) }, context.args);
     const given = former === undefined ? { sockets: inheritedSockets(env) } : await followed(former, options);
     const watch = (change: Change) => output.show({ event: "changed", change }, () => changeText(output, change));
     const manager = new ServiceManager({

@@ -50,7 +50,7 @@ export function takeoverLoad(url: string, { pieces, pauseMs, clients = 2 }: Tran
         done.longest = Math.max(done.longest, performance.now() - begun);
         done.requests += 1;
       });
-      await sleep(5);
+      await sleep(20);
     }
   };
   const upload = async () => {

@@ -25,7 +25,8 @@ const env = { MODHOST_HTTP_PORTS: undefined, MODHOST_HTTPS_PORTS: undefined };
 
 async function serving(more?: object) {
   const program = await Program.in(files(more));
-  const running = await program.serve(["run", "--json"], env);
+  // Where no server runs, it is a start.
+  const running = await program.serve(["run", "--takeover", "--json"], env);
   const [at] = running.started.ports;
   const url = `http://127.0.0.1:${at?.port}`;
   const pids = new Set<number>();
@@ -73,60 +74,41 @@ describe("a server that another process takes over", { concurrency: 2, timeout: 
     assert.deepEqual(events.toSorted(), ["handed_over", "handing_over", "started", "started", "stopped", "stopping"]);
   });
 
-  test("goes on unchanged when the other one does not load what this one has, and says why", async () => {
+  test("goes on where the other one cannot, and says why: before it is handed anything, and after", async () => {
     await using server = await serving();
     const former = await server.get("/a/pid");
-    await writeFile(
-      join(server.program.folder, "mod_http_a.mjs"),
-      "export default () => { throw new Error('no good'); };",
-    );
-    const { code, stdout } = await server.takeOver();
-    assert.equal(code, 1);
-    const { result, error } = JSON.parse(stdout);
+    const main = join(server.program.folder, "mod_http_a.mjs");
+    assert.equal(await server.get("/a/count"), "1");
+
+    const held = server.get("/a/held");
+    const late = await server.takeOver("--wait", "0.5");
+    assert.equal(late.code, 1);
+    const named = /GET \/a\/held \(\d+ s\) did not end within 0\.5 s; wait longer by --wait/;
+    assert.match(JSON.parse(late.stdout).error.message, named);
+    await server.get("/a/let_go");
+    assert.equal(await held, "at last");
+
+    await writeFile(main, "export default () => { throw new Error('no good'); };");
+    const broken = await server.takeOver();
+    assert.equal(broken.code, 1);
+    const { result, error } = JSON.parse(broken.stdout);
     assert.deepEqual([result, error.code], ["refused", "NOT_HANDED_OVER"]);
     assert.match(error.message, /the module http_a does not load there: .*no good/);
-    assert.equal(await server.get("/a/pid"), former);
-  });
 
-  test("goes on with the connections that came meanwhile when the other one fails after it was handed the ports", async () => {
-    await using server = await serving();
-    const former = await server.get("/a/pid");
-    assert.equal(await server.get("/a/count"), "1");
-    // A module that loads where no port is open, as in the check, and fails where one is.
-    const failing = source.replace("/* begin */", `if (module.serves() && ${former} !== process.pid) process.exit(7);`);
-    await writeFile(join(server.program.folder, "mod_http_a.mjs"), failing);
+    // It loads where no port is open, as in the check, and ends the process where one is.
+    await writeFile(
+      main,
+      source.replace("/* begin */", `if (module.serves() && ${former} !== process.pid) process.exit(7);`),
+    );
     const load = takeoverLoad(server.url, { pieces: 3, pauseMs: 50 });
     await load.begun();
-    const { code } = await server.takeOver();
-    assert.equal(code, 1);
+    const failed = await server.takeOver();
+    assert.equal(failed.code, 1);
     assert.deepEqual((await load.end()).lost, []);
     assert.equal(await server.get("/a/pid"), former);
     assert.equal(await server.get("/a/count"), "2");
     server.kill("SIGTERM");
-    assert.match(
-      (await server.ended).stderr,
-      /The other process does not serve, and this one goes on: it has ended with exit code 7/,
-    );
-  });
-
-  test("is not handed over while a request lasts longer than is waited for; it is named", async () => {
-    await using server = await serving();
-    const held = server.get("/a/held");
-    const { code, stdout } = await server.takeOver("--wait", "0.5");
-    assert.equal(code, 1);
-    assert.match(
-      JSON.parse(stdout).error.message,
-      /GET \/a\/held \(\d+ s\) did not end within 0\.5 s; wait longer by --wait/,
-    );
-    await server.get("/a/let_go");
-    assert.equal(await held, "at last");
-  });
-
-  test("where no server runs, it is a start", async () => {
-    await using program = await Program.in(files());
-    const running = await program.serve(["run", "--takeover", "--json"], env);
-    assert.equal(running.started.event, "started");
-    running.kill("SIGTERM");
-    assert.equal((await running.ended).code, 0);
+    const reason = /The other process does not serve, and this one goes on: it has ended with exit code 7/;
+    assert.match((await server.ended).stderr, reason);
   });
 });
