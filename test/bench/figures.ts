@@ -1,62 +1,43 @@
 import { load, median, Subject } from "./measure.ts";
 
-/** What the host is started with, and what each is compared with. Nobody is subscribed to traces; requests have their ids. */
-const kinds = {
-  bare: { LOGGER: "off", FIGURES: "off" },
-  figures: { LOGGER: "off", FIGURES: "on" },
-  log: { LOGGER: "on", FIGURES: "off" },
-  all: { LOGGER: "on", FIGURES: "on" },
-} as const;
-
-type Kind = keyof typeof kinds;
-
-const rows: readonly (readonly [name: string, kind: Kind, base: Kind])[] = [
-  ["figures, beside the request log", "all", "log"],
-  ["figures, log off", "figures", "bare"],
-  ["figures and request log, beside neither", "all", "bare"],
-];
-
 /**
- * What the figures cost a request. Processes of one kind differ by more than that: some of each kind are measured in
- * turns, and each ratio is taken between neighbours of one round.
+ * What figures cost a request: those for Prometheus and those of the Admin API. They come and go with their modules in one
+ * process, since processes of one kind differ by more than that. Nobody is subscribed to traces; requests have their ids.
  */
-export async function benchFigures({ rounds = 10, requests = 4000 } = {}): Promise<void> {
-  const processes = 3;
-  const names = Object.keys(kinds) as Kind[];
-  const groups: Record<Kind, Subject>[] = [];
-  const ratios = new Map(rows.map(([name]) => [name, [] as number[]]));
-  const spent: Record<Kind, number[]> = { bare: [], figures: [], log: [], all: [] };
+export async function benchFigures({ rounds = 40, requests = 2000 } = {}): Promise<void> {
+  const subjects = [
+    await Subject.start("log off", "modhost.ts", "/app149/hello", { LOGGER: "off", FIGURES: "off" }),
+    await Subject.start("request log on", "modhost.ts", "/app149/hello", { LOGGER: "on", FIGURES: "off" }),
+  ];
+  const spent = new Map(subjects.map((subject) => [subject, { on: [] as number[], off: [] as number[] }]));
+  const measure = async (subject: Subject, figures: "on" | "off") => {
+    await subject.ask(`figures ${figures}`);
+    // What is new is compiled first.
+    await load(subject.port, subject.path, requests);
+    const before = await subject.cpu();
+    await load(subject.port, subject.path, requests);
+    spent.get(subject)?.[figures].push(((await subject.cpu()) - before) / requests);
+  };
   try {
-    for (let index = 0; index < processes; index += 1) {
-      const group = {} as Record<Kind, Subject>;
-      groups.push(group);
-      for (const kind of names) group[kind] = await Subject.start(kind, "modhost.ts", "/app149/hello", kinds[kind]);
-      for (const subject of Object.values(group)) await load(subject.port, subject.path, 4 * requests);
-    }
+    for (const subject of subjects) await load(subject.port, subject.path, 8 * requests);
     for (let round = 0; round < rounds; round += 1) {
-      for (const group of groups) {
-        const cpu: Partial<Record<Kind, number>> = {};
-        // Forwards and backwards, so that no kind is always the one that comes later.
-        for (const kind of round % 2 === 0 ? names : names.toReversed()) {
-          const subject = group[kind];
-          const before = await subject.cpu();
-          await load(subject.port, subject.path, requests);
-          cpu[kind] = ((await subject.cpu()) - before) / requests;
-          spent[kind].push(cpu[kind]);
-        }
-        for (const [name, kind, base] of rows) ratios.get(name)?.push((cpu[kind] ?? 0) / (cpu[base] ?? 0));
+      for (const subject of subjects) {
+        // Each of them comes first in every other round, so that a drifting machine touches both alike.
+        for (const figures of round % 2 === 0 ? (["off", "on"] as const) : (["on", "off"] as const))
+          await measure(subject, figures);
       }
     }
   } finally {
-    await Promise.all(groups.flatMap((group) => Object.values(group)).map((subject) => subject.stop()));
+    await Promise.all(subjects.map((subject) => subject.stop()));
   }
-  console.log(`\nFigures, ${processes} processes of each kind, ${rounds} rounds of ${requests} requests in turns\n`);
-  console.log("| | CPU per request (µs) | without | x (median, quartiles) |");
+  console.log(`\nFigures, ${rounds} rounds of ${requests} requests with them and without, in turns\n`);
+  console.log("| | CPU per request (µs) | with figures | x (median, quartiles) |");
   console.log("|---|---|---|---|");
-  for (const [name, kind, base] of rows) {
-    const sorted = (ratios.get(name) ?? []).toSorted((a, b) => a - b);
-    const at = (share: number) => (sorted[Math.floor(sorted.length * share)] ?? Number.NaN).toFixed(3);
-    const [own, without] = [median(spent[kind]).toFixed(1), median(spent[base]).toFixed(1)];
-    console.log(`| ${name} | ${own} | ${without} | ${at(0.5)} (${at(0.25)}-${at(0.75)}) |`);
+  for (const [{ name }, { on, off }] of spent) {
+    const ratios = on.map((value, round) => value / (off[round] ?? Number.NaN)).sort((a, b) => a - b);
+    const at = (share: number) => (ratios[Math.floor(ratios.length * share)] ?? Number.NaN).toFixed(3);
+    console.log(
+      `| ${name} | ${median(off).toFixed(1)} | ${median(on).toFixed(1)} | ${at(0.5)} (${at(0.25)}-${at(0.75)}) |`,
+    );
   }
 }

@@ -33,7 +33,12 @@ export class Subject {
 
   /** User and system CPU time so far, microseconds. */
   cpu(): Promise<number> {
-    this.#child.send("cpu");
+    return this.ask("cpu");
+  }
+
+  /** As `cpu`, once the server has done what the message asks for. */
+  ask(message: string): Promise<number> {
+    this.#child.send(message);
     return this.#answer<number>();
   }
 

@@ -9,8 +9,10 @@ import { report } from "./report.ts";
 
 const { FIGURES } = process.env;
 const modules: readonly string[] = coreOptions.modules_enabled.default;
+/** Modules that keep figures. */
+const withFigures: readonly string[] = ["http_openmetrics", "http_admin"];
 
-// The default modules, their request log on as they come, and 150 apps of one route. FIGURES: "on" for all, "off" for none; with ISOLATED, one more app in a worker.
+// The default modules, their request log on as they come, and 150 apps of one route. With FIGURES "off" there are no figures until they are asked for; with ISOLATED, one more app in a worker.
 const host = createHost({
   config: {
     data_path: mkdtempSync(join(tmpdir(), "modhost-bench-")),
@@ -19,9 +21,7 @@ const host = createHost({
     http_interfaces: ["127.0.0.1"],
     http_log: process.env.LOGGER !== "off",
     log_format: "json",
-    ...(FIGURES === "on" && { modules_enabled: [...modules, "http_openmetrics"] }),
-    // It keeps figures of its own.
-    ...(FIGURES === "off" && { modules_enabled: modules.filter((name) => name !== "http_admin") }),
+    ...(FIGURES === "off" && { modules_enabled: modules.filter((name) => !withFigures.includes(name)) }),
   },
   modules: [
     ...(process.env.ISOLATED === "on" ? [fileURLToPath(new URL("mod_apart.ts", import.meta.url))] : []),
@@ -42,4 +42,10 @@ const host = createHost({
   ],
 });
 await host.start();
-report(host.listening()[0]?.port ?? 0);
+report(host.listening()[0]?.port ?? 0, async (message) => {
+  for (const name of withFigures) {
+    const isLoaded = host.modules().some((state) => state.name === name);
+    if (message === "figures on" && !isLoaded) await host.load(name);
+    if (message === "figures off" && isLoaded) await host.unload(name);
+  }
+});
