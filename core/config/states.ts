@@ -41,6 +41,15 @@ function valueState(
 ): OptionValueState {
   const source = config.source(name, host);
   if (declaration === undefined) return { source };
-  const value = config.value(name, host);
+  const value = readable(config, name, host);
   return { source, value: value === undefined ? undefined : config.mask(valueText(declaration, value)) };
+}
+
+/** A wrong value, which the module that reads it has failed for, is shown as it is written. */
+function readable(config: Config, name: string, host: string | undefined): unknown {
+  try {
+    return config.value(name, host);
+  } catch {
+    return config.written(name, host);
+  }
 }

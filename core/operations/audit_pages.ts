@@ -10,7 +10,7 @@ const NEWLINE = 0x0a;
 /** A page of the records, the newest first. A file that is not there has none; a line that is no record is left out. */
 export async function auditPage(path: string, filter: AuditFilter = {}): Promise<AuditPage> {
   const { before, limit = 50 } = filter;
-  const wanted = Math.max(1, Math.min(MAX_LIMIT, limit));
+  const wanted = Math.max(1, Math.min(MAX_LIMIT, Math.floor(limit)));
   const changes: Change[] = [];
   let isReached = before === undefined;
   for await (const line of linesOfBoth(path)) {
@@ -25,6 +25,7 @@ export async function auditPage(path: string, filter: AuditFilter = {}): Promise
 }
 
 async function* linesOfBoth(path: string): AsyncGenerator<string> {
+  let first: number | undefined;
   for (const each of [path, `${path}.1`]) {
     const file = await open(each, "r").catch((error: NodeJS.ErrnoException) => {
       if (error.code === "ENOENT") return undefined;
@@ -32,6 +33,10 @@ async function* linesOfBoth(path: string): AsyncGenerator<string> {
     });
     if (file === undefined) continue;
     try {
+      const { ino } = await file.stat();
+      // The one that was read already has just become the one before.
+      if (ino === first) continue;
+      first = ino;
       yield* linesBackwards(file);
     } finally {
       await file.close();

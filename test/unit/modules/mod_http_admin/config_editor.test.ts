@@ -75,6 +75,23 @@ describe("options", () => {
   });
 });
 
+test("a token that may only read sees options, and neither the file nor what a text would do", async (t) => {
+  const { host } = await serving(t, `${head}admin_tokens: { looking-token: { name: dash, scopes: [read] } }\n`);
+  const port = host.listening().find(({ service }) => service === "http")?.port;
+  const ask = (path: string, init: RequestInit = {}) =>
+    fetch(`http://127.0.0.1:${port}/admin/api${path}`, {
+      ...init,
+      headers: { authorization: "Bearer looking-token", "content-type": "application/json" },
+    });
+  const options = await ask("/config");
+  assert.equal(options.status, 200);
+  assert.doesNotMatch(await options.text(), /looking-token/);
+  assert.equal((await ask("/config/file")).status, 403);
+  const body = JSON.stringify({ text: head });
+  assert.equal((await ask("/config/check", { method: "POST", body })).status, 403);
+  assert.equal((await ask("/config/file", { method: "POST", body })).status, 403);
+});
+
 describe("a text that is not saved", () => {
   test("is planned, and nothing is changed", async (t) => {
     const { call, file, host } = await serving(t, head);
