@@ -26,7 +26,8 @@ export async function readInput(
 }
 
 /** Its fields come as a body of JSON. */
-export const hasBody = ({ method, takes }: AdminOperation) => method === "POST" && takes !== "stream";
+export const hasBody = ({ method, takes }: Pick<AdminOperation, "method" | "takes">) =>
+  method === "POST" && takes !== "stream";
 
 async function bodyOf(request: HttpRequest): Promise<Record<string, unknown>> {
   const { content_length: length, content_type: type, transfer_encoding: coding } = request.headers;

@@ -5,6 +5,9 @@
 import { mkdir, writeFile } from "node:fs/promises";
 import { fileURLToPath } from "node:url";
 import { operations } from "#modules/mod_http_admin/operations/index.ts";
+import { shapes } from "#modules/mod_http_admin/shapes.ts";
+import { operations as nodeOperations } from "#modules/mod_http_admin_node/operations/index.ts";
+import { shapes as nodeShapes } from "#modules/mod_http_admin_node/shapes.ts";
 import { table } from "#modules/mod_http_api/commands/index.ts";
 import { adminApiPage } from "./generate/admin_api.ts";
 import { commandLinePage } from "./generate/command_line.ts";
@@ -25,6 +28,11 @@ export { sections };
 
 const root = new URL("../../", import.meta.url);
 
+const adminParts = [
+  { title: "Operations of the server", operations, shapes },
+  { title: "Operations of the node", operations: nodeOperations, shapes: nodeShapes },
+];
+
 /** Every generated file: path from the root of the package, and content. */
 export async function generate(): Promise<Map<string, string>> {
   const options = await sections();
@@ -32,7 +40,7 @@ export async function generate(): Promise<Map<string, string>> {
   return new Map([
     ["config/modhost.config.sample.yaml", sample(options)],
     ["config/modhost.schema.json", `${JSON.stringify(schema(options), null, 2)}\n`],
-    ["docs/reference/admin-api.md", adminApiPage(operations)],
+    ["docs/reference/admin-api.md", adminApiPage(adminParts)],
     ["docs/reference/command-line.md", await commandLinePage()],
     ["docs/reference/errors.md", errorsPage()],
     ["docs/reference/events.md", eventsPage(sources)],

@@ -2,24 +2,29 @@
 import type { AdminField, AdminOperation } from "#core/types.ts";
 import { errors } from "#modules/mod_http_admin/errors.ts";
 import { hasBody } from "#modules/mod_http_admin/input.ts";
-import { shapes } from "#modules/mod_http_admin/shapes.ts";
 import { anchor, code, page, table } from "./markdown.ts";
 
 type Schema = Readonly<Record<string, unknown>>;
 
 const base = "/admin/api";
 
-export function adminApiPage(operations: readonly AdminOperation[]): string {
-  const index = operations.map((operation) => {
-    const { method, path, scope, help } = operation;
-    return [`[${code(`${method} ${path}`)}](#${anchor(titleOf(operation))})`, scope, help];
-  });
-  return page("Admin API", "the operations of mod_http_admin", [
+/** What the page needs of an operation: all that it declares. */
+export type Declared = Omit<AdminOperation, "run">;
+
+/** The operations of one module, and what they answer. */
+export interface AdminPart {
+  readonly title: string;
+  readonly operations: readonly Declared[];
+  readonly shapes: Readonly<Record<string, Schema>>;
+}
+
+export function adminApiPage(parts: readonly AdminPart[]): string {
+  const shapes = parts.flatMap((part) => Object.entries(part.shapes));
+  return page("Admin API", "the operations of mod_http_admin and mod_http_admin_node", [
     introduction,
-    `## Operations\n\n${table(["Operation", "Scope", ""], index)}`,
-    ...operations.map(section),
+    ...parts.flatMap(({ title, operations }) => [`## ${title}\n\n${indexOf(operations)}`, ...operations.map(section)]),
     "## Answers",
-    ...Object.entries(shapes).map(([name, shape]) => `### ${name}\n\n${shapeText(shape)}`),
+    ...shapes.map(([name, shape]) => `### ${name}\n\n${shapeText(shape)}`),
     `## Refusals and failures\n\n${errorsText}`,
   ]);
 }
@@ -32,7 +37,7 @@ the server, and at \`${base}\` of its ports for the same user of this machine an
 
 Operations of the scope \`read\` look, those of \`admin\` change something; who has \`admin\` has both. What changes something takes
 \`Content-Type: application/json\`, or the header \`X-Modhost-Admin: 1\`, which no form of a web page can send. Fields that do not
-stand in the path are of the query for GET and DELETE, and of the JSON body for POST.
+stand in the path are of the query for GET and DELETE, and where the body is a file, and else of the JSON body for POST.
 
 In the examples \`data\` is the option \`data_path\`. Through the ports it is \`http://localhost:5280${base}/...\` in the place of the
 socket, from other machines with \`-H 'Authorization: Bearer TOKEN'\`.`;
@@ -46,9 +51,17 @@ ${table(
     .map(([name, { status, help }]) => [String(status), code(name), help]),
 )}`;
 
-const titleOf = ({ method, path }: AdminOperation) => `${method} ${path}`;
+function indexOf(operations: readonly Declared[]): string {
+  const rows = operations.map((operation) => {
+    const { method, path, scope, help } = operation;
+    return [`[${code(`${method} ${path}`)}](#${anchor(titleOf(operation))})`, scope, help];
+  });
+  return table(["Operation", "Scope", ""], rows);
+}
 
-function section(operation: AdminOperation): string {
+const titleOf = ({ method, path }: Declared) => `${method} ${path}`;
+
+function section(operation: Declared): string {
   const { help, scope, input = {}, isChange, name } = operation;
   const fields = Object.entries(input).map(([field, declared]) => [
     code(field),
@@ -67,18 +80,18 @@ function section(operation: AdminOperation): string {
   ].join("\n\n");
 }
 
-function placeOf(operation: AdminOperation, field: string): string {
+function placeOf(operation: Declared, field: string): string {
   if (operation.path.includes(`{${field}}`)) return "path";
   return hasBody(operation) ? "body" : "query";
 }
 
-function answerText({ answer, isRaw }: AdminOperation): string {
+function answerText({ answer, isRaw }: Declared): string {
   const text = typeof answer === "string" ? linkTo(answer) : typeText(answer);
   return isRaw === true && answer === "Event" ? `server-sent events, each a ${text}` : text;
 }
 
 /** With what is required alone. */
-function example(operation: AdminOperation): string {
+function example(operation: Declared): string {
   const { method, path, input = {}, isRaw, takes } = operation;
   const needed = Object.entries(input).filter(([, { required }]) => required === true);
   const within = (place: string) => needed.filter(([field]) => placeOf(operation, field) === place);

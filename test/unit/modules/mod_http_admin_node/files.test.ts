@@ -120,7 +120,7 @@ describe("the namespace", () => {
 
   test("is listed where a directory is sharded, and whatever its entries are called", async () => {
     const { host } = shared;
-    const names = ["<script>alert(1)</script>", "x".repeat(4096), "\u202egnp.exe", "a b?#%", "é"];
+    const names = ["<script>alert(1)<script>", "x".repeat(4096), "\u202egnp.exe", "a b?#%", "é"];
     await host.node.config.set("Experimental.ShardingEnabled", true);
     const files = names.map((name) => ({ path: name, content: name }));
     const all = await Array.fromAsync(host.node.addAll(files, { wrapWithDirectory: true, pin: false }));
@@ -128,7 +128,7 @@ describe("the namespace", () => {
     const path = `/ipfs/${all.at(-1)?.cid}`;
     assert.deepEqual((await namesIn(path)).toSorted(), names.toSorted());
     const [first] = (await host.get<FilesPage>("/node/files", { path, search: "script" })).entries;
-    assert.deepEqual([first?.type, first?.size, first?.is_here], ["file", 25, true]);
+    assert.deepEqual([first?.type, first?.size, first?.is_here], ["file", 24, true]);
     await host.post("/node/files/import", { cid: path, to: "/odd" });
     for (const name of names) {
       const answer = await host.ask(`/node/files/content?${new URLSearchParams({ path: `/odd/${name}`, as: "text" })}`);
