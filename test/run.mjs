@@ -23,7 +23,10 @@ const root = fileURLToPath(new URL("..", import.meta.url));
 const { named, name, times, options } = parse(process.argv.slice(2));
 const files = withName(named.length > 0 ? named.flatMap(testFiles) : testFiles("test"));
 const mayShare = name === undefined && !times;
-const [shared, alone] = partition(files, (file) => mayShare && !named.includes(file) && isSociable(read(file)));
+const [shared, alone] = partition(
+  files,
+  (file) => mayShare && !named.includes(file) && isSociable(resolve(root, file)),
+);
 const groups = together(shared.map((file) => resolve(root, file)));
 
 const reporter = process.stdout.isTTY ? "spec" : support("reporter.mjs");
@@ -33,8 +36,9 @@ const runner = spawn(
     "--conditions=source",
     `--require=${support("unhooked.cjs")}`,
     "--test",
-    // A test that hangs fails, instead of holding up the run; one of a busy machine has time.
-    "--test-timeout=300000",
+    // A test that hangs fails, instead of holding up the run; one of a busy machine has time, and so have the files that
+    // share a process, which have it together.
+    "--test-timeout=600000",
     // Half of the time a test file waits, for a network, a disk or a program: two more than there are cores.
     `--test-concurrency=${availableParallelism() + 2}`,
     ...reportTo(reporter),

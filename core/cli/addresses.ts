@@ -1,4 +1,7 @@
-import { appPaths, bracketed, displayName, encodePath, isWebScheme, originOf, type RouteInfo } from "../http/index.ts";
+import { appPaths } from "../http/app_paths.ts";
+import { bracketed, displayName, isWebScheme, originOf } from "../http/app_urls.ts";
+import type { RouteInfo } from "../http/index.ts";
+import { encodePath } from "../http/paths.ts";
 import type { ListeningPort } from "../types.ts";
 
 export interface AppAddresses {

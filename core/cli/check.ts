@@ -2,7 +2,7 @@ import { relative } from "node:path";
 import { format } from "node:util";
 import type { Config } from "../config/index.ts";
 import type { Host } from "../host.ts";
-import { Certificates, type CertificatesOptions, type TlsLog } from "../tls/index.ts";
+import type { CertificatesOptions, TlsLog } from "../tls/index.ts";
 import type { ConfigPlan, LogLevel, ModuleState } from "../types.ts";
 import { ModhostError, reasonOf } from "../util/errors.ts";
 import { planText } from "./admin/change.ts";
@@ -136,6 +136,7 @@ async function certificateReport(config: Config): Promise<Pick<Report, "problems
   const warnings: string[] = [];
   const log: TlsLog = { info: () => {}, warn: (text, ...values) => warnings.push(format(text, ...values)) };
   const configured = config.value("certificates") as CertificatesOptions["certificates"];
+  const { Certificates } = await import("../tls/index.ts");
   const certificates = new Certificates({ directory: "", certificates: configured, hosts: [], log });
   const problems = await certificates.verify().then(
     () => [],

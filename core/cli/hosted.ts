@@ -1,6 +1,6 @@
 import { basename, resolve } from "node:path";
 import { searchPlaces } from "../config/index.ts";
-import { createHost, type Host, type HostOptions } from "../host.ts";
+import type { Host, HostOptions } from "../host.ts";
 import type { HttpModule } from "../http/index.ts";
 import type { LogLevel, ModuleState } from "../types.ts";
 import { type CommandContext, UsageError } from "./command.ts";
@@ -48,6 +48,7 @@ export async function withHost<T>(
 ): Promise<T> {
   const logged: Logged[] = [];
   const destination = { write: (line: string) => logged.push(JSON.parse(line)) };
+  const { createHost } = await import("../host.ts");
   const host = createHost({ ...options, listen: false, log: { level: "warn", format: "json", destination } });
   await host.start();
   try {

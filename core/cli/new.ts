@@ -2,7 +2,7 @@
 import { existsSync, readFileSync } from "node:fs";
 import { mkdir, readFile, writeFile } from "node:fs/promises";
 import { dirname, join, relative, resolve, sep } from "node:path";
-import { appName } from "../http/index.ts";
+import { appName } from "../http/app_urls.ts";
 import { bundledModules, isClone, packageFolder, packageManifest, projectFolder } from "../util/package.ts";
 import { type Command, UsageError } from "./command.ts";
 

@@ -1,5 +1,5 @@
 import { variableOf } from "../config/index.ts";
-import { createHost, type Host, type HostOptions } from "../host.ts";
+import type { Host, HostOptions } from "../host.ts";
 import { planLines } from "../operations/plan_text.ts";
 import type { Change } from "../types.ts";
 import { ModhostError, reasonOf } from "../util/errors.ts";
@@ -63,6 +63,8 @@ export const run: Command = {
     }
     const { output, env } = context;
     const isQuiet = context.options.quiet === true;
+    // Loaded here alone: other commands have no use for a host.
+    const { createHost } = await import("../host.ts");
     // Its variable is none of the configuration's.
     const former = formerProcess(env);
     const options = hostOptions({ ...context, env: environmentOf(context) }, context.args);

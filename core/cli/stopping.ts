@@ -1,6 +1,7 @@
 /** What `modhost run` tells while it stops: what is waited for, again and again, and how long it took. */
 import type { Host } from "../host.ts";
-import { followCuts, type HttpModule } from "../http/index.ts";
+import { followCuts } from "../http/in_flight.ts";
+import type { HttpModule } from "../http/index.ts";
 import type { Output } from "./output.ts";
 
 const MAX_SHOWN_REQUESTS = 10;

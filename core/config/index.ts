@@ -7,4 +7,5 @@ export { type LoadConfigOptions, loadConfig, searchPlaces } from "./load.ts";
 export { coreOptions } from "./options.ts";
 export { placeOf } from "./place.ts";
 export { optionStates } from "./states.ts";
-export { formatOf, placeIn, TextError } from "./text.ts";
+export { formatOf, placeIn } from "./text.ts";
+export { TextError } from "./text_error.ts";

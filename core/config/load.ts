@@ -110,7 +110,7 @@ async function search(cwd: string): Promise<Read | undefined> {
 async function readNamed(file: string, text: string | undefined): Promise<Read> {
   if (text !== undefined) {
     try {
-      return { file, values: await resolveExport({ config: readText(file, text), filepath: file }) };
+      return { file, values: await resolveExport({ config: await readText(file, text), filepath: file }) };
     } catch (error) {
       throw new ModhostError("CONFIG_UNREADABLE", { path: file, reason: reasonOf(error) }, { cause: error });
     }
@@ -131,7 +131,7 @@ async function readNamed(file: string, text: string | undefined): Promise<Read> 
 
 async function embeddedDefault(): Promise<Record<string, unknown>> {
   const file = join(packageFolder(), "config", "default.yaml");
-  const values: unknown = readYaml(file, await readFile(file, "utf8"));
+  const values = await readYaml(file, await readFile(file, "utf8"));
   return isObject(values) ? values : {};
 }
 

@@ -1,30 +1,10 @@
 /** The text of a config file in YAML or JSON: read, and places in it. */
 import { basename, extname } from "node:path";
-import { isCollection, isMap, isScalar, isSeq, LineCounter, parseDocument, visit } from "yaml";
 import { reasonOf } from "../util/errors.ts";
 import { isObject } from "./convert.ts";
+import { TextError, type TextPlace } from "./text_error.ts";
 
 export type TextFormat = "yaml" | "json" | "script";
-
-/** A place in a text: line and column from 1. */
-export interface TextPlace {
-  readonly line: number;
-  readonly column: number;
-}
-
-/** What is wrong in a text, and where; never with a piece of it, which may be a secret. */
-export class TextError extends SyntaxError implements TextPlace {
-  readonly line: number;
-  readonly column: number;
-  readonly what: string;
-
-  constructor(line: number, column: number, what: string) {
-    super(`line ${line}, column ${column}: ${what}`);
-    this.line = line;
-    this.column = column;
-    this.what = what;
-  }
-}
 
 export function formatOf(file: string): TextFormat {
   const extension = extname(basename(file).replace(/^\./, ""));
@@ -33,62 +13,22 @@ export function formatOf(file: string): TextFormat {
 }
 
 /** What a file would give if this were its text; not for scripts. @throws {TextError} */
-export function readText(file: string, text: string): unknown {
+export async function readText(file: string, text: string): Promise<unknown> {
   return formatOf(file) === "json" ? readJson(file, text) : readYaml(file, text);
 }
 
 /** Where an option stands in a text, by its path: `http_ports`, `hosts.www.example.org.http_files_dir`. */
-export function placeIn(text: string, path: string): TextPlace | undefined {
-  const lines = new LineCounter();
-  // JSON is YAML, too.
-  let { contents: node } = parseDocument(text, { lineCounter: lines, prettyErrors: false });
-  let at: number | undefined;
-  for (let rest = path; rest !== "" && isCollection(node); ) {
-    // The longest name first: names of hosts have points in them.
-    const found = entriesOf(node)
-      .filter(([name]) => rest === name || rest.startsWith(`${name}.`) || rest.startsWith(`${name}[`))
-      .toSorted(([one], [other]) => other.length - one.length)[0];
-    if (found === undefined) break;
-    const [name, key, value] = found;
-    at = key ?? at;
-    node = value as typeof node;
-    rest = rest.slice(name.length).replace(/^[.[]/, "").replace("]", "");
-  }
-  if (at === undefined) return undefined;
-  const { line, col } = lines.linePos(at);
-  return { line, column: col };
-}
-
-/** Name, place and value of each entry. */
-function entriesOf(node: unknown): [string, number | undefined, unknown][] {
-  if (isMap(node)) {
-    return node.items.flatMap(({ key, value }) =>
-      isScalar(key) ? [[String(key.value), key.range?.[0], value] as [string, number | undefined, unknown]] : [],
-    );
-  }
-  if (!isSeq(node)) return [];
-  return node.items.map((item, at) => [String(at), isScalar(item) ? item.range?.[0] : undefined, item]);
+export async function placeIn(text: string, path: string): Promise<TextPlace | undefined> {
+  return (await parser()).placeIn(text, path);
 }
 
 /** @throws {TextError} */
-export function readYaml(_path: string, content: string): unknown {
-  const lines = new LineCounter();
-  const document = parseDocument(content, { lineCounter: lines, prettyErrors: false });
-  const wrong = (at: number, what: string) => {
-    const { line, col } = lines.linePos(at);
-    return new TextError(line, col, what);
-  };
-  const [error] = document.errors;
-  if (error !== undefined) throw wrong(error.pos[0], error.message);
-  visit(document, {
-    Alias(_key, alias) {
-      // The parser would tell the text, which may be a token.
-      if (alias.resolve(document) !== undefined) return;
-      throw wrong(alias.range?.[0] ?? 0, "a value that begins with * refers to an anchor, which is missing: quote it");
-    },
-  });
-  return document.toJS();
+export async function readYaml(_path: string, content: string): Promise<unknown> {
+  return (await parser()).parseYaml(content);
 }
+
+/** A good part of what a server loads at all: not every server has such a file. */
+const parser = () => import("./yaml.ts");
 
 /** @throws {TextError} */
 export function readJson(path: string, content: string): unknown {

@@ -1,5 +1,6 @@
+import { createRequire } from "node:module";
 import type { Socket } from "node:net";
-import { type ServerOptions, type WebSocket, WebSocketServer } from "ws";
+import type { ServerOptions, WebSocket } from "ws";
 import type { WebSocketAccept, WebSocketEvent } from "../types.ts";
 import { HttpError, ModhostError } from "../util/errors.ts";
 import { wireFields } from "../util/header_fields.ts";
@@ -13,6 +14,11 @@ import { Connection } from "./websocket.ts";
 
 const moduleLeft = "its module has left";
 const gone = () => new ModhostError("WEBSOCKET_CLOSED", { reason: "the client has left" });
+
+const require = createRequire(import.meta.url);
+
+/** Loaded with the first websocket: most servers have none. */
+const library = (): typeof import("ws") => require("ws");
 
 /** Messages shorter than this are not compressed. */
 const MIN_COMPRESSED_BYTES = 1024;
@@ -165,7 +171,7 @@ export class WebSocketExchange extends Exchange implements WebSocketEvent {
   /** Sends the 101. */
   #switch(options: ServerOptions & { readonly closeTimeout: number }): { ws: WebSocket; socket: Socket } {
     const fields = wireFields(this.response.headers, true);
-    const server = new WebSocketServer({ ...options, noServer: true, clientTracking: false });
+    const server = new (library().WebSocketServer)({ ...options, noServer: true, clientTracking: false });
     let ws: WebSocket | undefined;
     let fault: Error | undefined;
     server.on("wsClientError", (error) => {

@@ -1,8 +1,7 @@
 import { existsSync, readdirSync, readFileSync, realpathSync, statSync } from "node:fs";
-import { findPackageJSON } from "node:module";
+import { createRequire, findPackageJSON } from "node:module";
 import { basename, dirname, extname, isAbsolute, join, resolve, sep } from "node:path";
 import { pathToFileURL } from "node:url";
-import satisfies from "semver/functions/satisfies.js";
 import type { ModuleDefinition } from "../types.ts";
 import { ModhostError, reasonOf } from "../util/errors.ts";
 import { nearest } from "../util/nearest.ts";
@@ -129,13 +128,19 @@ function inPackages(id: string, directory: string): ModuleSource | undefined {
   const { kind = "module", entry, host } = manifest.modhost;
   if (kind !== "module") throw invalid(file, `it is a modhost ${kind}, not a module`);
   const version = packageVersion();
-  if (host !== undefined && !satisfies(version, host, { includePrerelease: true })) {
+  if (host !== undefined && !satisfies(version, host)) {
     throw invalid(file, `it is made for modhost ${host}, and this is ${version}: install a version of it that fits`);
   }
   const folder = dirname(file);
   const main = entry === undefined ? mainFile(folder, manifest) : join(folder, entry);
   if (main === undefined) throw invalid(file, "its key modhost names no entry: set modhost.entry to its file");
   return sourceOf(moduleName(id), main, folder);
+}
+
+/** Its package is loaded with the first module that names a range. */
+function satisfies(version: string, range: string): boolean {
+  const semver: typeof import("semver") = createRequire(import.meta.url)("semver");
+  return semver.satisfies(version, range, { includePrerelease: true });
 }
 
 function sourceOf(name: string, path: string, root?: string): ModuleSource {

@@ -28,7 +28,8 @@ export async function checkConfig(
     return { faults: [], plan: await planConfig(parts, { ...options, read: () => read(text) }) };
   } catch (error) {
     const mask = (message: string) => parts.config.mask(message);
-    return { faults: faultsOf(error, text).map((fault) => ({ ...fault, message: mask(fault.message) })) };
+    const faults = await faultsOf(error, text);
+    return { faults: faults.map((fault) => ({ ...fault, message: mask(fault.message) })) };
   }
 }
 
@@ -65,20 +66,22 @@ export async function editConfig(
   }
 }
 
-function faultsOf(error: unknown, text: string): ConfigFault[] {
+async function faultsOf(error: unknown, text: string): Promise<ConfigFault[]> {
   if (!ModhostError.is(error)) return [{ message: reasonOf(error) }];
   const { cause, details } = error;
   if (cause instanceof TextError) return [{ message: cause.what, line: cause.line, column: cause.column }];
   const { list, name } = details as { readonly list?: readonly Problem[]; readonly name?: unknown };
   if (error.code === "CONFIG_INVALID" && list !== undefined) {
-    return list.map(({ path, value, allowed }) => ({
-      message: `${path} is ${show(value)}, but ${allowed}`,
-      path,
-      ...placeIn(text, path),
-    }));
+    return Promise.all(
+      list.map(async ({ path, value, allowed }) => ({
+        message: `${path} is ${show(value)}, but ${allowed}`,
+        path,
+        ...(await placeIn(text, path)),
+      })),
+    );
   }
   const path = error.code.startsWith("OPTION_") && typeof name === "string" ? name : pathOfModule(error.code);
-  return [{ message: error.message, ...(path === undefined ? {} : { path, ...placeIn(text, path) }) }];
+  return [{ message: error.message, ...(path === undefined ? {} : { path, ...(await placeIn(text, path)) }) }];
 }
 
 /** What is wrong with a module that was not there before is told where it was named. */

@@ -67,28 +67,34 @@ test("an exception that nobody catches fails its file and is told with its place
   assert.match(output, /Error: late\n\s+at .*late\.test\.ts:4:/);
 });
 
-test("small files of a folder share a process, those with hooks or waits of their own do not, and failures are told", async () => {
+test("small files of a folder share a process, but not their hooks, and failures are told", async () => {
   const place = join(folder, "shared");
   const counting = (text: string) => `import { beforeEach, test } from "node:test";\n${text}`;
+  const hooked = "beforeEach(() => { (global as any).hooks = ((global as any).hooks ?? 0) + 1; });\n";
   await write(place, {
     "package.json": '{ "type": "module" }',
     "a.test.ts": counting('test("a", () => { (global as any).seen = 1; });'),
     "b.test.ts": counting('test("b", () => { if ((global as any).seen !== 1) throw new Error("alone"); });'),
     "c.test.ts": counting('test("c", () => { throw new Error("in c"); });'),
     "hooks.test.ts": counting(
-      'beforeEach(() => {});\ntest("d", () => { if ((global as any).seen) throw new Error("d"); });',
+      `${hooked}test("d", () => { if ((global as any).seen + (global as any).hooks !== 2) throw new Error("d"); });`,
     ),
+    "later.test.ts": counting('test("f", () => { if ((global as any).hooks !== 1) throw new Error("f"); });'),
+    "helped.test.ts": counting(
+      'import "./waits.ts";\ntest("g", () => { if ((global as any).seen) throw new Error("g"); });',
+    ),
+    "waits.ts": "await 0;\n",
     "waits.test.ts": counting('await 0;\ntest("e", () => { if ((global as any).seen) throw new Error("e"); });'),
   });
   const { code, output } = await run(place);
   assert.equal(code, 1);
-  assert.deepEqual([/pass 4\b/.test(output), /fail 1\b/.test(output)], [true, true], output);
+  assert.deepEqual([/pass 6\b/.test(output), /fail 1\b/.test(output)], [true, true], output);
   assert.match(output, /failed: c \(.*c\.test\.ts:2:1\)\s+Error: in c/);
   await rm(join(place, "c.test.ts"));
   assert.equal((await run(place)).code, 0);
 });
 
-test("a file that cannot be imported fails those that share its process, and is named", async () => {
+test("a file that cannot be imported fails, and is named", async () => {
   const place = join(folder, "broken");
   await write(place, {
     "package.json": '{ "type": "module" }',
@@ -98,6 +104,7 @@ test("a file that cannot be imported fails those that share its process, and is 
   const { code, output } = await run(place);
   assert.equal(code, 1);
   assert.match(output, /missing\.ts' imported from .*b\.test\.ts/);
+  assert.deepEqual([/pass 1\b/.test(output), /fail 1\b/.test(output)], [true, true], output);
 });
 
 test("hooks belong to their suites", async () => {

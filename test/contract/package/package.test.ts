@@ -3,7 +3,7 @@ import { existsSync } from "node:fs";
 import { readFile, symlink } from "node:fs/promises";
 import { join } from "node:path";
 import { after, before, describe, test } from "node:test";
-import { Program } from "#test/unit/core/cli/spawned.ts";
+import { Program, withNode } from "#test/unit/core/cli/spawned.ts";
 import { write } from "#test/unit/core/module/support.ts";
 import { install, type Packed, pack, run } from "./packed.ts";
 
@@ -100,7 +100,7 @@ describe("an installed package", () => {
 
   test("runs without a configuration, by its embedded default", async () => {
     await using program = await Program.in({}, inPackage("core/cli/launch.mjs"));
-    const report = JSON.parse((await program.run(["check"])).stdout);
+    const report = JSON.parse((await program.run(["check"], withNode)).stdout);
     assert.deepEqual([report.ok, report.problems], [true, []]);
     assert.ok(report.modules.length > 3);
   });
@@ -111,7 +111,7 @@ describe("an installed package", () => {
       "node/modhost.config.yaml":
         "modules_enabled: [http, http_api, http_pinning]\nhttps_ports: []\napi_offline: true\n",
     });
-    const env = { IPFS_PATH: join(project, "node", "repo") };
+    const env = { ...withNode, IPFS_PATH: join(project, "node", "repo") };
     const node = new Program(join(project, "node"), inPackage("core/cli/launch_node.mjs"));
     const said = async (...args: readonly string[]) => {
       const { code, stdout, stderr } = await node.run(args, env);
@@ -126,7 +126,7 @@ describe("an installed package", () => {
     assert.equal(await said("cat", cid), "packed");
 
     await using host = new Program(join(project, "node"), inPackage("core/cli/launch.mjs"));
-    const { started, kill, ended } = await host.serve(["run"]);
+    const { started, kill, ended } = await host.serve(["run"], withNode);
     assert.deepEqual(started.failed, []);
     assert.ok(started.apps.some(({ module }) => module === "http_pinning"));
     kill("SIGTERM");

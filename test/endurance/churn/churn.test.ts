@@ -22,9 +22,9 @@ for (const [form, reloads] of [
   });
 }
 
-const cycles = 4;
+const cycles = 3;
 
-describe("four loads, reloads and unloads under requests", () => {
+describe("three loads, reloads and unloads under requests", () => {
   for (const example of exampleNames) {
     for (const form of ["file", "value"] as const) {
       test(`of the example ${example} as a ${form}: no request fails and nothing is left`, async () => {

@@ -6,7 +6,7 @@ import { type AddressInfo, createServer } from "node:net";
 import { join } from "node:path";
 import { describe, test } from "node:test";
 import { setTimeout as delay } from "node:timers/promises";
-import { Program } from "./spawned.ts";
+import { Program, withNode } from "./spawned.ts";
 
 const hello = `export default (module: { depends(name: string): unknown; provides(kind: string, item: object): void }) => {
   module.depends("http");
@@ -93,7 +93,7 @@ describe("run", () => {
 
   test("serves a module file without configuration", async () => {
     await using program = await Program.in({ "mod_hello.ts": hello, ".modhostrc": "log_level: nonsense" });
-    const { started, kill, ended } = await program.serve(["run", "./mod_hello.ts"]);
+    const { started, kill, ended } = await program.serve(["run", "./mod_hello.ts"], withNode);
     const app = started.apps.find(({ name }) => name === "hello");
     assert.equal(await (await fetch(app?.urls[0] ?? "")).text(), "hello");
     assert.deepEqual(started.failed, []);

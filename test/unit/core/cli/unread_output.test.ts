@@ -58,6 +58,7 @@ async function start(stdio: ("pipe" | number)[], env: NodeJS.ProcessEnv = {}) {
       ...inherited,
       MODHOST_HTTP_PORTS: String(port),
       MODHOST_HTTPS_PORTS: "",
+      MODHOST_MODULES_DISABLED: "http_api",
       MODHOST_HTTP_MAX_HEADER_SIZE: "1000000",
       ...env,
     },

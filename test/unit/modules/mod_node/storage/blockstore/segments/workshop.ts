@@ -1,13 +1,13 @@
 /** Folders, crashes and faults for the tests of the segment store. */
-import { cp, mkdtemp, readdir, rm, stat, truncate } from "node:fs/promises";
+import { mkdtempSync, rmSync } from "node:fs";
+import { cp, readdir, rm, stat, truncate } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { after } from "node:test";
 import { diskFs, type SegmentFile, type SegmentFs } from "#node/storage/blockstore/segments/files.ts";
 import { SegmentIndex } from "#node/storage/blockstore/segments/segment_index.ts";
 
-const home = await mkdtemp(join(tmpdir(), "modhost-segments-"));
-after(() => rm(home, { recursive: true }));
+const home = mkdtempSync(join(tmpdir(), "modhost-segments-"));
+process.once("exit", () => rmSync(home, { recursive: true, force: true }));
 let folders = 0;
 
 /** A folder of its own that does not exist yet. A dot in its name must not matter. */
