@@ -221,7 +221,9 @@ export class SegmentFiles {
   async #close(segment: number): Promise<void> {
     const opened = this.#opened.get(segment);
     if (opened === undefined) return;
-    if (opened.users > 0) {
+    // Between the end of the last user and this somebody may have come: the number of a file that is closed under a
+    // reader is soon that of another file.
+    while (opened.users > 0) {
       await new Promise<void>((resolve) => {
         opened.idle = resolve;
       });
