@@ -33,7 +33,7 @@ export function drives(size: Drive): NamedDrive[] {
 async function* withServer(run: (url: string) => Lines): Lines {
   const folder = await mkdtemp(join(tmpdir(), "modhost-clients-"));
   try {
-    await using server = await RpcServer.start({ folder });
+    await using server = await RpcServer.start({ folder, env: { MODHOST_NODE_OFFLINE: "true" } });
     yield* run(server.url);
   } finally {
     await rm(folder, { recursive: true, force: true });

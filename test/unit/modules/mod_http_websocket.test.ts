@@ -108,12 +108,12 @@ describe("over TLS", () => {
     const host = await hostOf(
       t,
       { chat: providing({ route: { "WS /flood": flood } }) },
-      { https_ports: [0], http_websocket_ping_interval: 0.1, http_websocket_max_unsent: 64 * 1024 * 1024 },
+      { https_ports: [0], http_websocket_ping_interval: 0.4, http_websocket_max_unsent: 64 * 1024 * 1024 },
     );
     using slow = await SocketClient.open(host.url("/chat/flood", "https"));
     slow.ws.on("message", () => {
       slow.ws.pause();
-      setTimeout(() => slow.ws.resume(), 20);
+      setTimeout(() => slow.ws.resume(), 60);
     });
     for (let received = 0; received < 48; received += 1) assert.equal((await slow.next()).length, 512 * 1024);
   });

@@ -3,8 +3,7 @@ import assert from "node:assert/strict";
 import { type ChildProcess, execFileSync, spawn } from "node:child_process";
 import { once } from "node:events";
 import { closeSync, constants, openSync, readSync } from "node:fs";
-import { mkdtemp, rm, writeFile } from "node:fs/promises";
-import { createServer } from "node:net";
+import { mkdtemp, readFile, rm, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { after, describe, test } from "node:test";
@@ -19,11 +18,16 @@ after(async () => {
   await rm(folder, { recursive: true });
 });
 
-/** Says 100 KB to the log for each request. */
+/** Says 100 KB to the log for each request; where it listens it writes to a file, since nobody may read its output. */
 await writeFile(
   join(folder, "mod_talk.mjs"),
-  `export default function talk(module) {
+  `import { renameSync, writeFileSync } from "node:fs";
+   export default function talk(module) {
      module.depends("http");
+     module.ready = () => {
+       writeFileSync(process.env.PORT_FILE + ".new", String(module.listening()[0].port));
+       renameSync(process.env.PORT_FILE + ".new", process.env.PORT_FILE);
+     };
      module.provides("http", { route: {
        "GET /": () => "served",
        "GET /log": () => (module.log.error("%s", "x".repeat(100_000)), "served"),
@@ -40,23 +44,15 @@ function unreadPipe(): { path: string; fd: number } {
   return { path, fd: openSync(path, constants.O_RDWR | constants.O_NONBLOCK) };
 }
 
-async function freePort(): Promise<number> {
-  const server = createServer().listen(0, "127.0.0.1");
-  await once(server, "listening");
-  const { port } = server.address() as { port: number };
-  server.close();
-  await once(server, "close");
-  return port;
-}
-
 async function start(stdio: ("pipe" | number)[], env: NodeJS.ProcessEnv = {}) {
-  const port = await freePort();
+  const portFile = join(folder, `port${(made += 1)}`);
   const { NODE_OPTIONS: _, ...inherited } = process.env;
   const child = spawn(process.execPath, [launcher, "run", "./mod_talk.mjs"], {
     cwd: folder,
     env: {
       ...inherited,
-      MODHOST_HTTP_PORTS: String(port),
+      PORT_FILE: portFile,
+      MODHOST_HTTP_PORTS: "0",
       MODHOST_HTTPS_PORTS: "",
       MODHOST_MODULES_DISABLED: "http_api",
       MODHOST_HTTP_MAX_HEADER_SIZE: "1000000",
@@ -67,13 +63,14 @@ async function start(stdio: ("pipe" | number)[], env: NodeJS.ProcessEnv = {}) {
   children.add(child);
   const ended = once(child, "exit").then(([code, signal]) => ({ code, signal }));
   void ended.then(() => children.delete(child));
-  const get = async (path: string) => (await fetch(`http://127.0.0.1:${port}/talk${path}`)).text();
+  let port: string | undefined;
   for (;;) {
-    const text = await get("/").catch(() => undefined);
-    if (text === "served") break;
+    port = await readFile(portFile, "utf8").catch(() => undefined);
+    if (port !== undefined) break;
     assert.equal(child.exitCode, null, "it has ended instead of serving");
     await wait(30);
   }
+  const get = async (path: string) => (await fetch(`http://127.0.0.1:${port}/talk${path}`)).text();
   return { child, ended, get };
 }
 

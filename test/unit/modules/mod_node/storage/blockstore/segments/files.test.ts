@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { diskFs, type SegmentFs, SegmentFiles } from "#node/storage/blockstore/segments/files.ts";
+import { diskFs, SegmentFiles, type SegmentFs } from "#node/storage/blockstore/segments/files.ts";
 import { folder } from "./workshop.ts";
 
 /** Calls `then` after so many further turns of the queue of promises. */
