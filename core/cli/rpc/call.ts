@@ -9,6 +9,7 @@ import { exportKey, get } from "./saved.ts";
 import { findServer, type Server } from "./server.ts";
 import { Session } from "./session.ts";
 import { type RpcCommand, readSurface } from "./surface.ts";
+import { tables, tabular } from "./tables.ts";
 
 export interface RpcOptions {
   /** Default: that of `--api` or of the repo. */
@@ -64,6 +65,7 @@ export function helpText(
 
 /** Commands of which the reference leaves a part to the client. */
 const presenters = (commands: ReadonlyMap<string, RpcCommand>): Readonly<Record<string, Presenter>> => ({
+  ...Object.fromEntries(Object.entries(tables).map(([path, table]) => [path, tabular(table)])),
   add,
   get,
   "block/rm": removeBlocks,

@@ -1,0 +1,76 @@
+import assert from "node:assert/strict";
+import { PassThrough, Readable } from "node:stream";
+import { describe, test } from "node:test";
+import type { Call } from "#core/cli/rpc/parse.ts";
+import type { Session } from "#core/cli/rpc/session.ts";
+import { tables, tabular } from "#core/cli/rpc/tables.ts";
+
+const cid = "QmUNLLsPACCz1vLxQVkXqqLX5R1X345qqfHbsf67hvA3Nn";
+
+/** What a command prints of an answer, and the encoding that it asked for. */
+async function shown(path: string, answer: unknown, isTTY = true, options: readonly string[] = []) {
+  const table = tables[path];
+  assert.ok(table);
+  const stdout = Object.assign(new PassThrough(), { isTTY });
+  const stderr = new PassThrough();
+  let [text, encoding] = ["", ""];
+  const session = {
+    context: { stdout, stderr, env: { NO_COLOR: "1" } },
+    send: async (call: Call) => {
+      encoding = call.options.get("encoding")?.[0] ?? "";
+      return {
+        status: 200,
+        headers: {},
+        body: Readable.from([Buffer.from(JSON.stringify(answer))]),
+        late: () => undefined,
+      };
+    },
+    write: async (piece: string) => void (text += piece),
+    progress: () => undefined,
+  } as unknown as Session;
+  const command = { path, returns: "value" };
+  const call = { command, arguments: [], files: [], options: new Map(options.map((name) => [name, ["true"]])) };
+  await tabular(table)(session, call as unknown as Call);
+  return { text, encoding, stderr: String(stderr.read() ?? "") };
+}
+
+describe("answers of a node on a terminal", () => {
+  test("are tables with sizes that people read", async () => {
+    const Links = [
+      { Name: "a\u001b[2J.txt", Hash: cid, Size: 1_234_567, Type: 2 },
+      { Name: "日本", Hash: cid, Size: 0, Type: 1 },
+    ];
+    const { text } = await shown("ls", { Objects: [{ Hash: cid, Links }] });
+    assert.equal(
+      text,
+      [
+        `${"CID".padEnd(46)}  SIZE    TYPE    NAME`,
+        `${cid}  1.2 MB  file    a\\x1b[2J.txt`,
+        `${cid}  0 B     folder  日本`,
+        "",
+      ].join("\n"),
+    );
+    const stat = await shown("repo/stat", {
+      RepoSize: 52_000_000,
+      StorageMax: 10e9,
+      NumObjects: 12345,
+      RepoPath: "/r",
+    });
+    assert.match(stat.text, /^RepoPath +\/r\nNumObjects +12,345\nRepoSize +52\.0 MB\nStorageMax +10\.0 GB\n$/);
+    const keys = await shown("key/list", { Keys: [{ Name: "self", Id: "k51" }] });
+    assert.equal(keys.text, "NAME  ID\nself  k51\n");
+    const pins = await shown("pin/ls", { Keys: { [cid]: { Type: "recursive" } } });
+    assert.match(pins.text, new RegExp(`\\n${cid} {2}recursive\\n$`));
+  });
+
+  test("say that there is nothing", async () => {
+    const { text, stderr } = await shown("swarm/peers", { Peers: null });
+    assert.deepEqual([text, stderr], ["", "There is nothing to list.\n"]);
+  });
+
+  test("are what the server writes in a pipe, or where another form is asked for", async () => {
+    assert.equal((await shown("pin/ls", { Keys: {} }, false)).encoding, "text");
+    assert.equal((await shown("pin/ls", { Keys: {} }, true, ["quiet"])).encoding, "text");
+    assert.equal((await shown("pin/ls", { Keys: {} })).encoding, "");
+  });
+});
