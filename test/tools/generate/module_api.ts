@@ -23,6 +23,8 @@ const titles: Readonly<Record<string, string>> = {
   server: "Operating the server",
   change: "Changes of the server",
   plan: "What a changed configuration makes of the server",
+  config: "The configuration as it is shown and edited",
+  certificate: "Certificates of the server",
   state: "What a server tells",
   presented_token: "The token of a request",
   tokens: "Tokens of the server",
