@@ -27,6 +27,7 @@ export default function load(module: Module): void {
     operations: operations.map((operation) => bound(operation, deps)),
     topics: { node_figures: history.topic, node_jobs: jobs.topic },
     shapes,
+    pages: { folder: new URL("pages/", import.meta.url), script: "main.js", styles: ["style.css"] },
   });
   module.ready = () => {
     if (module.serves()) history.start();

@@ -1,5 +1,5 @@
 /** `modhost/admin`: what pages of the dashboard are made of, for those of other modules too. */
-export { ApiError, addressOf, ask, base, call, get, linkTo, post } from "./api.js";
+export { ApiError, addressOf, ask, base, call, get, linkTo, pageKey, post } from "./api.js";
 export { useAction, useApi } from "./data.js";
 export { ago, clock, compact, count, duration, fullTime, percent, printable, rate, size } from "./format.js";
 export { follow, useConnection, useTopic } from "./live.js";

@@ -28,6 +28,7 @@ export function Table({ label, columns, rows, rowKey, empty, sortBy, descending 
   const head = columns.map(({ name, title, sort, align }) => {
     const direction = order.by === name ? (order.descending ? "descending" : "ascending") : undefined;
     const turn = () => setOrder({ by: name, descending: order.by === name ? !order.descending : align === "end" });
+    if (title === "") return html`<td key=${name}></td>`;
     return html`<th key=${name} scope="col" class=${align ?? ""} aria-sort=${direction}>
       ${sort === undefined ? title : html`<button type="button" class="sort" onClick=${turn}>${title}</button>`}
     </th>`;
@@ -37,7 +38,7 @@ export function Table({ label, columns, rows, rowKey, empty, sortBy, descending 
       const value = cell(row);
       const isNone = value === undefined || value === "" ? "none" : "";
       return html`<td key=${name} class=${`${align} ${own} ${isNone}`} data-title=${title}>
-        ${at === 0 && onOpen !== undefined ? html`<button type="button" class="link" onClick=${() => onOpen(row)}>${value}</button>` : value}
+        <div>${at === 0 && onOpen !== undefined ? html`<button type="button" class="link" onClick=${() => onOpen(row)}>${value}</button>` : value}</div>
       </td>`;
     })}
   </tr>`;

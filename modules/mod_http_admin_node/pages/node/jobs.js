@@ -1,0 +1,75 @@
+/** What takes long, with its progress; it goes on when nobody looks. */
+import { html } from "htm/preact";
+import {
+  Ago,
+  Badge,
+  Button,
+  count,
+  Meter,
+  Problem,
+  post,
+  Section,
+  size,
+  Table,
+  useAction,
+  useApi,
+  useTopic,
+} from "modhost/admin";
+import { useState } from "preact/hooks";
+
+/** @type {Record<string, "good" | "bad" | "plain" | "warn">} */
+const tones = { running: "plain", done: "good", failed: "bad", cancelled: "warn" };
+
+/** Jobs by their id: those that were there, replaced by those that have moved. */
+function useJobs() {
+  const past = useApi("/node/jobs", { topic: "" });
+  const [moved, setMoved] = useState(/** @type {Map<string, any>} */ (new Map()));
+  useTopic("node_jobs", (job) => setMoved((former) => new Map(former).set(job.id, job)));
+  const all = new Map((past.data ?? []).map((/** @type {any} */ job) => [job.id, job]));
+  for (const [id, job] of moved) all.set(id, job);
+  return [...all.values()].sort((a, b) => b.began.localeCompare(a.began));
+}
+
+/** @param {{ kind?: string }} props only jobs of this kind */
+export function Jobs({ kind }) {
+  const jobs = useJobs().filter((job) => kind === undefined || job.kind === kind);
+  if (jobs.length === 0) return null;
+  return html`<${Section} title="Jobs">
+    <${Table} label="Jobs" rows=${jobs.slice(0, 20)} rowKey=${(/** @type {any} */ job) => job.id} columns=${columns} />
+  <//>`;
+}
+
+const columns = [
+  { name: "what", title: "Job", cell: (/** @type {any} */ job) => job.what },
+  {
+    name: "state",
+    title: "State",
+    class: "fit",
+    cell: (/** @type {any} */ job) => html`<${Badge} tone=${tones[job.state]}>${job.state}<//>`,
+  },
+  { name: "progress", title: "Progress", cell: (/** @type {any} */ job) => html`<${Progress} job=${job} />` },
+  { name: "began", title: "Began", class: "fit", cell: (/** @type {any} */ job) => html`<${Ago} time=${job.began} />` },
+  {
+    name: "do",
+    title: "",
+    class: "fit",
+    cell: (/** @type {any} */ job) => job.state === "running" && html`<${Cancel} job=${job} />`,
+  },
+];
+
+/** @param {{ job: any }} props */
+function Progress({ job: { progress, state, error, result, what } }) {
+  if (state === "failed") return html`<span class="bad-text">${error}</span>`;
+  const { done, total, unit } = progress;
+  const text = `${count(done)}${total === undefined ? "" : ` of ${count(total)}`} ${unit}`;
+  if (state === "running" && total !== undefined)
+    return html`${text}<${Meter} value=${done} max=${total} label=${`Progress of ${what}`} />`;
+  const facts = Object.entries(result ?? {}).filter(([, value]) => typeof value === "number");
+  return html`${text}${facts.map(([name, value]) => `, ${name.replaceAll("_", " ")} ${name.includes("size") || name.includes("bytes") ? size(Number(value)) : value}`)}`;
+}
+
+/** @param {{ job: any }} props */
+function Cancel({ job }) {
+  const cancel = useAction(() => post(`/node/jobs/${encodeURIComponent(job.id)}/cancel`));
+  return html`<${Button} kind="quiet" isBusy=${cancel.isBusy} onClick=${cancel.start} aria-label=${`Cancel ${job.what}`}>Cancel<//><${Problem} error=${cancel.error} />`;
+}

@@ -1,0 +1,47 @@
+/** `npm run test:browser -- --long`: pages that stay open under load do not grow. Short: half a minute of it. */
+import assert from "node:assert/strict";
+import { after, before, describe, test } from "node:test";
+import type { Browser } from "playwright-core";
+import { heapOf, launched, opened, settled } from "./pages.ts";
+import { Server } from "./server.ts";
+
+const SECONDS = process.argv.includes("--long") ? 600 : 30;
+
+let browser: Browser;
+let server: Server;
+
+before(async () => {
+  [browser, server] = await Promise.all([launched(), Server.started()]);
+});
+after(async () => {
+  await browser?.close();
+  await server?.[Symbol.asyncDispose]();
+});
+
+describe(`pages that are open for ${SECONDS} s while requests come`, () => {
+  for (const path of ["", "requests"]) {
+    test(`do not grow: /admin/${path}`, async () => {
+      await using tab = await opened(browser, `${server.base}/admin/${path}`);
+      const { page } = tab;
+      await settled(page);
+      let isOver = false;
+      const load = (async () => {
+        while (!isOver) {
+          await Promise.all(
+            Array.from({ length: 20 }, (_, at) => fetch(`${server.base}/shop/items/${at}`).then((each) => each.text())),
+          );
+          await page.waitForTimeout(100);
+        }
+      })();
+      // The rows and plots that a page keeps are full after a while.
+      await page.waitForTimeout((SECONDS * 1000) / 3);
+      const [first, nodes] = [await heapOf(page), await page.locator("*").count()];
+      await page.waitForTimeout((SECONDS * 1000 * 2) / 3);
+      const [last, then] = [await heapOf(page), await page.locator("*").count()];
+      isOver = true;
+      await load;
+      assert.ok(last < first * 1.3 + 2_000_000, `${first} bytes became ${last}`);
+      assert.ok(then < nodes * 1.2 + 50, `${nodes} elements became ${then}`);
+    });
+  }
+});

@@ -1,0 +1,229 @@
+/** `npm run test:browser`: the dashboard's pages of the host, in a browser. */
+import assert from "node:assert/strict";
+import { after, before, describe, test } from "node:test";
+import type { Browser } from "playwright-core";
+import { DESK, faultsOfAccess, launched, opened, PHONE, paths, settled } from "./pages.ts";
+import { Server, shop } from "./server.ts";
+
+let browser: Browser;
+let server: Server;
+
+before(async () => {
+  [browser, server] = await Promise.all([launched(), Server.started()]);
+});
+after(async () => {
+  await browser?.close();
+  await server?.[Symbol.asyncDispose]();
+});
+
+describe("every page", () => {
+  for (const [name, options] of [
+    ["a desk, light", DESK],
+    ["a desk, dark", { ...DESK, colorScheme: "dark" }],
+    ["a phone, light", PHONE],
+    ["a phone, dark", { ...PHONE, colorScheme: "dark" }],
+  ] as const) {
+    test(`has no fault of accessibility, and does not scroll sideways, on ${name}`, async () => {
+      for (const path of paths) {
+        await using tab = await opened(browser, `${server.base}/admin/${path}`, { ...options, bypassCSP: true });
+        await settled(tab.page);
+        assert.deepEqual(await faultsOfAccess(tab.page), [], path);
+        const wide = await tab.page.evaluate(
+          "document.documentElement.scrollWidth - document.documentElement.clientWidth",
+        );
+        assert.ok(Number(wide) <= 0, `${path} is ${wide} pixels too wide`);
+      }
+    });
+  }
+
+  test("sends less than 100 KB the first time", async () => {
+    for (const path of ["", "routes", "files"]) {
+      const context = await browser.newContext(DESK);
+      const page = await context.newPage();
+      let bytes = 0;
+      const session = await context.newCDPSession(page);
+      await session.send("Network.enable");
+      session.on("Network.loadingFinished", ({ encodedDataLength }) => {
+        bytes += encodedDataLength;
+      });
+      await page.goto(`${server.base}/admin/${path}`);
+      await settled(page);
+      assert.ok(bytes < 100_000, `${path}: ${bytes} bytes`);
+      await context.close();
+    }
+  });
+
+  test("is reached with the keyboard alone, and what is done there too", async () => {
+    await using tab = await opened(browser, `${server.base}/admin/`);
+    const { page } = tab;
+    await page.keyboard.press("Tab");
+    assert.equal(await page.evaluate("document.activeElement.textContent"), "Skip to content");
+    for (let steps = 0; steps < 30; steps += 1) {
+      await page.keyboard.press("Tab");
+      if ((await page.evaluate("document.activeElement.textContent")) === "Modules") break;
+    }
+    await page.keyboard.press("Enter");
+    await page.getByRole("heading", { name: "Modules" }).waitFor();
+    for (let steps = 0; steps < 60; steps += 1) {
+      await page.keyboard.press("Tab");
+      if ((await page.evaluate("document.activeElement.getAttribute('aria-label')")) === "Reload shop") break;
+    }
+    await page.keyboard.press("Enter");
+    await page.getByText("shop was reloaded.").waitFor();
+    await page.getByRole("link", { name: "Configuration", exact: true }).focus();
+    await page.keyboard.press("Enter");
+    await page.getByRole("searchbox").focus();
+    await page.keyboard.type("log_level");
+    await page.getByRole("button", { name: "log_level", exact: true }).focus();
+    await page.keyboard.press("Enter");
+    await page.getByRole("dialog").waitFor();
+    await page.keyboard.press("Escape");
+    await page.getByRole("dialog").waitFor({ state: "detached" });
+  });
+});
+
+describe("modules", () => {
+  test("that are reloaded in one window are seen in another, in the record and in what they answer", async () => {
+    await using one = await opened(browser, `${server.base}/admin/modules/shop`);
+    await using other = await opened(browser, `${server.base}/admin/audit`);
+    await server.write("mod_shop.js", shop("closed on Sundays"));
+    await one.page.getByRole("button", { name: "Reload shop" }).click();
+    await one.page.getByText("shop was reloaded.").waitFor();
+    await other.page.getByRole("button", { name: "reload shop" }).first().waitFor();
+    assert.equal(await (await fetch(`${server.base}/shop/`)).text(), "closed on Sundays");
+  });
+
+  test("that fail say where, go on as they were, and are mended and reloaded", async () => {
+    await using tab = await opened(browser, `${server.base}/admin/modules`);
+    const { page } = tab;
+    await server.write("mod_shop.js", `${shop("never")}\nthis is no code;`);
+    await page.getByRole("button", { name: "Reload shop" }).click();
+    const dialog = page.getByRole("dialog");
+    await dialog.getByText("this is no code;").waitFor();
+    assert.match((await dialog.textContent()) ?? "", /mod_shop\.js:\d+/);
+    assert.equal(await (await fetch(`${server.base}/shop/`)).text(), "closed on Sundays");
+    await page.getByRole("button", { name: "Close" }).click();
+    await server.write("mod_shop.js", shop("open again"));
+    await page.getByRole("button", { name: "Reload shop" }).click();
+    await page.getByText("shop was reloaded.").waitFor();
+    assert.equal(await (await fetch(`${server.base}/shop/`)).text(), "open again");
+  });
+});
+
+describe("the config file", () => {
+  test("is refused with the place of what is wrong, and applied with its plan before", async () => {
+    await using tab = await opened(browser, `${server.base}/admin/config/file`);
+    const { page } = tab;
+    const text = page.getByRole("textbox", { name: "Text of the config file" });
+    await text.fill(server.config("log_level: loud"));
+    await page.getByRole("button", { name: "Check" }).click();
+    await page.getByText("This cannot be applied").waitFor();
+    assert.match((await page.locator("main").textContent()) ?? "", /log_level/);
+    assert.ok(await page.getByRole("button", { name: "Save and apply" }).isDisabled());
+    await text.fill(server.config("log_level: warn"));
+    await page.getByRole("button", { name: "Check" }).click();
+    await page.getByText("This would change").waitFor();
+    assert.match((await page.locator("main").textContent()) ?? "", /log_level: .* → .*warn/);
+    await page.getByRole("button", { name: "Save and apply" }).click();
+    await page.getByText("The configuration is saved and in force.").waitFor();
+    await page.goto(`${server.base}/admin/config?search=log_level`);
+    await page.getByRole("row", { name: /log_level.*warn.*Config file/ }).waitFor();
+  });
+});
+
+describe("requests, routes and the log", () => {
+  test("show what happens as it happens, and hostile names as text", async () => {
+    await using tab = await opened(browser, `${server.base}/admin/requests`);
+    const { page } = tab;
+    await settled(page);
+    const hostile = "/shop/items/%3Cimg%20src=x%20onerror=document.title='pwned'%3E%E2%80%AEgnp.exe";
+    await fetch(server.base + hostile);
+    await fetch(`${server.base}/shop/fail`);
+    await page
+      .getByRole("row", { name: /onerror/ })
+      .first()
+      .waitFor();
+    await page
+      .getByRole("row", { name: /500.*\/shop\/fail/ })
+      .first()
+      .waitFor();
+    assert.doesNotMatch(await page.title(), /pwned/);
+    await page.getByRole("link", { name: "Log", exact: true }).click();
+    await page.getByText("out of stock").first().waitFor();
+    await page.getByRole("link", { name: "Routes", exact: true }).click();
+    await page.getByRole("row", { name: /GET \/shop\/items\/\*/ }).waitFor();
+  });
+});
+
+describe("tokens", () => {
+  test("are made, shown once and revoked", async () => {
+    await using tab = await opened(browser, `${server.base}/admin/tokens`);
+    const { page } = tab;
+    await page.getByRole("button", { name: "New token" }).click();
+    await page.getByLabel("Name", { exact: true }).fill("deploy");
+    await page.getByLabel("Opens").fill("admin:read");
+    await page.getByRole("button", { name: "Make it" }).click();
+    const secret = (await page.getByRole("dialog").locator("code").first().textContent()) ?? "";
+    const answer = () => fetch(`${server.base}/admin/api/status`, { headers: { Authorization: `Bearer ${secret}` } });
+    assert.equal((await answer()).status, 200);
+    await page.getByRole("button", { name: "I have it" }).click();
+    await page.getByRole("button", { name: "Revoke deploy" }).click();
+    await page.getByRole("dialog").getByRole("button", { name: "Revoke" }).click();
+    await page.getByText("The token deploy was revoked.").waitFor();
+    assert.equal((await answer()).status, 401);
+  });
+});
+
+describe("another page of the same origin", () => {
+  test("reads nothing of the Admin API, opens no dashboard that it can look into, and frames none", async () => {
+    await server.write(
+      "mod_shop.js",
+      `export default (module) => module.provides("http", { route: {
+        "GET /": () => ({ headers: { content_type: "text/html" }, body: "<h1>Shop</h1>" }),
+      } });`,
+    );
+    await fetch(`${server.base}/admin/api/modules/shop/reload`, {
+      method: "POST",
+      headers: { "X-Modhost-Admin": "1" },
+    });
+    const context = await browser.newContext(DESK);
+    const page = await context.newPage();
+    await page.goto(`${server.base}/shop/`);
+    const found = await page.evaluate(`(async () => {
+      const read = await fetch("/admin/api/status");
+      const change = await fetch("/admin/api/stop", { method: "POST", headers: { "X-Modhost-Admin": "1" } });
+      const text = await (await fetch("/admin/", { headers: { Accept: "text/html" } })).text();
+      const [, key] = /<meta name="page-key" content="([^"]*)"/.exec(text) ?? [];
+      const tab = window.open("/admin/");
+      await new Promise((resolve) => setTimeout(resolve, 2000));
+      let seen = "nothing";
+      try {
+        seen = tab?.document.querySelector("meta[name=page-key]")?.getAttribute("content") ?? "nothing";
+      } catch {}
+      const frame = document.body.appendChild(document.createElement("iframe"));
+      frame.src = "/admin/";
+      await new Promise((resolve) => setTimeout(resolve, 2000));
+      let framed = "nothing";
+      try {
+        framed = frame.contentDocument?.querySelector("meta[name=page-key]")?.getAttribute("content") ?? "nothing";
+      } catch {}
+      return { read: read.status, change: change.status, key, seen, framed };
+    })()`);
+    assert.deepEqual(found, { read: 403, change: 403, key: "", seen: "nothing", framed: "nothing" });
+    await context.close();
+  });
+});
+
+describe("a restart of the server", () => {
+  test("is told, and what was looked at goes on", async () => {
+    await using tab = await opened(browser, `${server.base}/admin/modules`);
+    const { page } = tab;
+    await page.getByText("Connected", { exact: true }).waitFor();
+    await server.kill();
+    await page.getByText("Not connected. Trying again…").waitFor();
+    await server.start();
+    await page.getByText("Connected again").waitFor();
+    await page.getByRole("button", { name: "Reload shop" }).click();
+    await page.getByText("shop was reloaded.").waitFor();
+  });
+});

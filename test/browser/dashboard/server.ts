@@ -1,0 +1,111 @@
+/** The program as its user runs it, with a node on loopback, for a browser to look at: it can be killed and started again. */
+import { type ChildProcess, execFile, spawn } from "node:child_process";
+import { once } from "node:events";
+import { mkdtemp, rm, writeFile } from "node:fs/promises";
+import { createServer } from "node:net";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { setTimeout as wait } from "node:timers/promises";
+import { fileURLToPath } from "node:url";
+import { promisify } from "node:util";
+
+const clone = fileURLToPath(new URL("../../../", import.meta.url));
+const launcher = join(clone, "core/cli/launch.mjs");
+const nodeLauncher = join(clone, "core/cli/launch_node.mjs");
+
+export const shop = (answer: string) => `export default (module) => {
+  module.provides("http", { route: {
+    "GET /": () => ${JSON.stringify(answer)},
+    "GET /fail": () => { throw new Error("out of stock"); },
+    "GET /items/*": (_event, name) => name,
+  } });
+};
+`;
+
+export class Server implements AsyncDisposable {
+  readonly folder: string;
+  readonly port: number;
+  #child: ChildProcess | undefined;
+
+  private constructor(folder: string, port: number) {
+    this.folder = folder;
+    this.port = port;
+  }
+
+  /** @throws Error when it does not start */
+  static async started(): Promise<Server> {
+    const server = new Server(await mkdtemp(join(tmpdir(), "modhost-browser-")), await freePort());
+    const environment = { ...process.env, IPFS_PATH: server.repo };
+    await promisify(execFile)(process.execPath, [nodeLauncher, "init", "--profile=test"], { env: environment });
+    await server.write("mod_shop.js", shop("open"));
+    await server.write("modhost.config.yaml", server.config());
+    await server.start();
+    return server;
+  }
+
+  get repo(): string {
+    return join(this.folder, "repo");
+  }
+
+  get base(): string {
+    return `http://localhost:${this.port}`;
+  }
+
+  config(more = ""): string {
+    return [
+      `http_ports: [${this.port}]`,
+      "https_ports: []",
+      "http_interfaces: [127.0.0.1]",
+      "plugin_paths: [.]",
+      "data_path: data",
+      `node_repo: ${this.repo}`,
+      "modules_enabled: [http, http_admin, http_admin_node, http_errors, http_health, http_api, node, shop]",
+      more,
+      "",
+    ].join("\n");
+  }
+
+  async write(name: string, text: string): Promise<void> {
+    await writeFile(join(this.folder, name), text);
+  }
+
+  async start(): Promise<void> {
+    const child = spawn(process.execPath, [launcher, "run"], { cwd: this.folder, stdio: ["ignore", "ignore", "pipe"] });
+    this.#child = child;
+    let said = "";
+    child.stderr.on("data", (piece: Buffer) => {
+      said = `${said}${piece}`.slice(-10_000);
+    });
+    while (!(await this.#answers())) {
+      if (child.exitCode !== null) throw new Error(`The server did not start:\n${said}`);
+      await wait(100);
+    }
+  }
+
+  /** As a crash does. */
+  async kill(): Promise<void> {
+    const child = this.#child;
+    if (child === undefined || child.exitCode !== null || child.signalCode !== null) return;
+    child.kill("SIGKILL");
+    await once(child, "exit");
+  }
+
+  async [Symbol.asyncDispose](): Promise<void> {
+    await this.kill();
+    await rm(this.folder, { recursive: true, force: true });
+  }
+
+  async #answers(): Promise<boolean> {
+    const answer = await fetch(`${this.base}/health/ready`).catch(() => undefined);
+    return answer?.status === 200;
+  }
+}
+
+async function freePort(): Promise<number> {
+  const server = createServer().listen(0, "127.0.0.1");
+  await once(server, "listening");
+  const address = server.address();
+  server.close();
+  await once(server, "close");
+  return typeof address === "object" && address !== null ? address.port : 0;
+}

@@ -1,0 +1,21 @@
+/**
+ * `npm run test:browser`: the dashboard in headless Chromium (the program that CHROMIUM names, else /usr/bin/chromium).
+ * `-- --long`: files of 1 GiB and ten minutes under load. `-- NAME`: files whose names have that in them.
+ */
+import { spawnSync } from "node:child_process";
+import { globSync } from "node:fs";
+import { fileURLToPath } from "node:url";
+
+const here = fileURLToPath(new URL(".", import.meta.url));
+const given = process.argv.slice(2);
+const wanted = given.filter((each) => !each.startsWith("--"));
+const files = globSync("dashboard/*.browser.ts", { cwd: here })
+  .filter((file) => wanted.length === 0 || wanted.some((name) => file.includes(name)))
+  .map((file) => `${here}${file}`);
+let status = 0;
+// One at a time: each file has a server and a browser of its own.
+for (const file of files) {
+  const rest = given.filter((each) => each.startsWith("--"));
+  status ||= spawnSync(process.execPath, ["--conditions=source", file, ...rest], { stdio: "inherit" }).status ?? 1;
+}
+process.exitCode = status;
