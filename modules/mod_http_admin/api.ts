@@ -54,7 +54,8 @@ export async function answered<T>(
       return refusal(new AdminError(codeOf(error.code), error.message), error.code);
     if (ModhostError.is(error) && error.expose)
       return refusal(new AdminError(codeOf(error.status), error.message), error.status);
-    log.error("%s %s failed: %s", request.method, request.path, reasonOf(error));
+    // Where the client has left, that is all that went wrong.
+    if (!request.signal.aborted) log.error("%s %s failed: %s", request.method, request.path, reasonOf(error));
     return refusal(new AdminError("failed", "The server failed; its log has more"), errors.failed.status);
   }
 }

@@ -52,7 +52,8 @@ export async function locate(node: NodeModule, path: string, signal: AbortSignal
 }
 
 async function resolved(node: NodeModule, path: string, how: { signal: AbortSignal }): Promise<string> {
-  const { cid } = await node.lowLevel.resolve(path, how);
+  const { cid, remainder } = await node.lowLevel.resolve(path, how);
+  if (remainder.length > 0) throw new HttpError(400, `${path} leads into a block, and to no file`);
   return `/ipfs/${cid}`;
 }
 
@@ -77,12 +78,14 @@ export async function fileAnswer(
   return { status_code: range === undefined ? 200 : 206, headers, body };
 }
 
+const isContent = (path: string) => /^\/ip[fn]s\//.test(path);
+
 /** @throws NodeError, {HttpError} 404 */
 export async function tarAnswer(node: NodeModule, path: string, signal: AbortSignal): Promise<ResponseFields> {
   const { cid, name } = await locate(node, path, signal);
   // An archive has the name of what it was made of: it is looked up in the directory that has it.
   const above = path.replace(/\/[^/]*\/*$/, "");
-  const parent = path.startsWith("/ip") || above === "" ? undefined : await locate(node, above, signal);
+  const parent = isContent(path) || above === "" ? undefined : await locate(node, above, signal);
   const from = parent === undefined ? `/ipfs/${cid}` : `/ipfs/${parent.cid}/${name}`;
   const body = await opened(signal, (how) => node.get(from, { ...how, archive: true }));
   return {

@@ -44,6 +44,8 @@ export async function upload(
     }
     const cid = roots.get(path);
     if (cid === undefined) throw new HttpError(400, "There was no body");
+    // Who has left does not expect it to be there.
+    signal.throwIfAborted();
     await node.files.cp(`/ipfs/${cid}`, path, { parents: true, force: isReplacing });
     return { path, cid: cid.toString(), size };
   } finally {

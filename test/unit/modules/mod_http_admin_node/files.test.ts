@@ -69,6 +69,7 @@ describe("an upload", () => {
     const { what, result } =
       (await host.get<Change[]>("/changes")).find((change) => change.what.includes("half")) ?? {};
     assert.deepEqual([what, result], ["upload /cut/half.bin (0 bytes)", "failed"]);
+    assert.deepEqual(host.logged("error"), []);
   });
 
   test("of many files is one record, with what failed of it", async (t) => {
