@@ -31,7 +31,7 @@ export interface Started {
 /** For people; no line is longer than the terminal, but for a single address or reason. */
 export function welcome(started: Started, output: Pick<Output, "paint" | "width">): string {
   const { apps, failed, data, config, ports } = started;
-  const named = apps.map((app) => ({ ...app, name: nameOf(app) }));
+  const named = apps.map(shownAs);
   // What people open first comes first.
   const sorted = [...named.filter(isDashboard), ...named.filter((app) => !isDashboard(app))];
   return [
@@ -57,9 +57,12 @@ export function welcome(started: Started, output: Pick<Output, "paint" | "width"
 /** The pages of the Admin API are what people know as the dashboard; where it has none, it is the API alone. */
 const isDashboard = ({ name }: { readonly name: string }) => name === "dashboard";
 
-function nameOf({ name, module, urls }: AppAddresses): string {
-  if (module !== "http_admin") return name;
-  return urls.some((url) => url.endsWith("/api/")) ? "admin API" : "dashboard";
+function shownAs(app: AppAddresses): AppAddresses {
+  const { module, urls } = app;
+  if (module !== "http_admin") return app;
+  if (urls.some((url) => url.endsWith("/api/"))) return { ...app, name: "admin API" };
+  // Without the slash it is a redirect.
+  return { ...app, name: "dashboard", urls: urls.map((url) => url.replace(/\/?$/, "/")) };
 }
 
 /** All addresses of an app in a line, or each in its own where the terminal is too narrow. */

@@ -14,7 +14,7 @@ function shown(started: Partial<Started>, width?: number): string {
 
 describe("what run tells on a terminal", () => {
   test("has what is served where, the dashboard first", () => {
-    const text = shown({ apps: [app("files", "http://a/", "https://a/"), app("admin", "http://a/admin/")] });
+    const text = shown({ apps: [app("files", "http://a/", "https://a/"), app("admin", "http://a/admin")] });
     assert.match(
       text,
       /^modhost serves\n\n {2}dashboard {2}http:\/\/a\/admin\/\n {2}files {6}http:\/\/a\/ +https:\/\/a\/\n/,
