@@ -1,0 +1,53 @@
+import assert from "node:assert/strict";
+import { test } from "node:test";
+import { History } from "#modules/mod_http_admin_node/history.ts";
+import { Jobs } from "#modules/mod_http_admin_node/jobs.ts";
+import { sharedNode } from "./support.ts";
+
+const shared = sharedNode();
+
+test("an hour of figures is kept, the oldest samples go, and a reload goes on with them", async () => {
+  const first = new History(shared.host.node);
+  const begin = 1_700_000_000_000;
+  for (let n = 0; n < 365; n += 1) await first.sample(begin + n * 10_000);
+  const next = new History(shared.host.node);
+  next.restore(first.save());
+  const { interval, time, series } = next.history();
+  assert.deepEqual([interval, time.length, time[0], time.at(-1)], [10, 360, begin / 1000 + 50, begin / 1000 + 3640]);
+  assert.equal(series.peers.length, 360);
+  // It is offline: there is nothing to tell of rates.
+  assert.deepEqual([series.peers.at(-1), series.rate_in.at(-1)], [0, null]);
+  assert.ok((series.repo_size.at(-1) ?? 0) > 0);
+});
+
+test("jobs are bounded: those that run, and the list; each move is told, but not each of many", async () => {
+  const jobs = new Jobs();
+  const told: string[] = [];
+  const leave = jobs.topic((job) => told.push((job as { state: string }).state));
+  const start = (run: () => Promise<undefined>) => jobs.start({ kind: "pin", what: "pin", by: "test", run });
+  for (let n = 0; n < 120; n += 1) {
+    start(async () => undefined);
+    await new Promise((resolve) => setImmediate(resolve));
+  }
+  assert.equal(jobs.list().length, 100);
+  const waiting = jobs.start({
+    kind: "gc",
+    what: "gc",
+    by: "test",
+    isSingle: true,
+    run: (signal, progress) => {
+      for (let n = 0; n < 10_000; n += 1) progress(n);
+      return new Promise((_, reject) => signal.addEventListener("abort", () => reject(signal.reason)));
+    },
+  });
+  assert.throws(() => jobs.start({ kind: "gc", what: "gc", by: "test", isSingle: true, run: async () => undefined }), {
+    code: 409,
+  });
+  assert.ok(told.length < 300);
+  const never = () => new Promise<undefined>(() => undefined);
+  for (let n = 0; n < 15; n += 1) start(never);
+  assert.throws(() => start(never), { code: 503 });
+  assert.equal((await jobs.cancel(waiting.id)).state, "cancelled");
+  assert.equal(jobs.list().find(({ id }) => id === waiting.id)?.progress.done, 9999);
+  leave();
+});
