@@ -176,19 +176,20 @@ export class History {
 
   /** `open`: what was counted since the last sample. */
   #figuresOf(row: RouteRow, open: Tally): RouteFigures {
-    const sumOf = (samples: number): Tally => {
+    const sumOf = (samples: readonly ArrayLike<number>[]): Tally => {
       const sum = Float64Array.from(open);
-      for (const place of this.#places(samples)) add(sum, row.sample(place));
+      for (const sample of samples) add(sum, sample);
       return sum;
     };
+    const latestOf = (samples: number) => sumOf(this.#places(samples).map((place) => row.sample(place)));
     const latest = this.#places(1).reduce((seconds, place) => seconds + (this.#seconds[place] as number), 0);
     const seconds = Math.max(1, this.#module.now() - this.#last + latest);
     return {
       module: row.module,
       route: row.route,
-      rate: rounded((sumOf(1)[REQUESTS] as number) / seconds),
-      minute: windowOf(sumOf(SAMPLES_OF_MINUTE)),
-      hour: windowOf(sumOf(SAMPLES)),
+      rate: rounded((latestOf(1)[REQUESTS] as number) / seconds),
+      minute: windowOf(latestOf(SAMPLES_OF_MINUTE)),
+      hour: windowOf(sumOf([row.hour])),
     };
   }
 }

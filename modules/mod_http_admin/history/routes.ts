@@ -14,6 +14,7 @@ export interface SavedRow {
   readonly module: string;
   readonly route: string;
   readonly samples: Float32Array;
+  readonly hour: Tally;
   readonly idle: number;
 }
 
@@ -21,19 +22,22 @@ export interface SavedRow {
 export class RouteRow {
   readonly module: string;
   readonly route: string;
+  /** The sum of all samples: to be read alone. */
+  readonly hour: Tally;
   readonly #samples: Float32Array;
   /** Samples since the last one in which anything was counted. */
   #idle: number;
 
-  constructor(module: string, route: string, { samples, idle }: Partial<SavedRow> = {}) {
+  constructor(module: string, route: string, { samples, hour, idle }: Partial<SavedRow> = {}) {
     this.module = module;
     this.route = route;
+    this.hour = hour ?? emptyTally();
     this.#samples = samples ?? new Float32Array(SAMPLES * WIDTH);
     this.#idle = idle ?? 0;
   }
 
   save(): SavedRow {
-    return { module: this.module, route: this.route, samples: this.#samples, idle: this.#idle };
+    return { module: this.module, route: this.route, samples: this.#samples, hour: this.hour, idle: this.#idle };
   }
 
   /** Its samples are all empty. */
@@ -42,7 +46,11 @@ export class RouteRow {
   }
 
   put(place: number, tally: Tally): void {
-    this.#samples.set(tally, place * WIDTH);
+    const sample = this.sample(place);
+    add(this.hour, sample, -1);
+    sample.set(tally);
+    // What is stored is less exact, and is what is taken away again.
+    add(this.hour, sample);
     this.#idle = tally[REQUESTS] === 0 ? this.#idle + 1 : 0;
   }
 
