@@ -10,6 +10,8 @@ export interface AdminField {
   readonly required?: boolean;
   /** All that it can be. */
   readonly values?: readonly string[];
+  /** Characters of a text at most; default 4,096. */
+  readonly maxLength?: number;
 }
 
 /** Fields by name. */

@@ -8,6 +8,9 @@ import { AdminError } from "./errors.ts";
 /** Those who may not call are refused before. */
 const MAX_BODY_BYTES = 1024 * 1024;
 
+/** Of a text whose field says nothing else: names and paths stand in the log and in the audit file for ever. */
+const MAX_TEXT_LENGTH = 4096;
+
 /** The body of an operation that takes a stream stays unread. @throws {AdminError} invalid, too_large, unsupported */
 export async function readInput(
   operation: AdminOperation,
@@ -55,11 +58,16 @@ function queryOf({ url }: HttpRequest): Record<string, unknown> {
   return given;
 }
 
+export const maxLengthOf = ({ maxLength = MAX_TEXT_LENGTH }: AdminField) => maxLength;
+
 function checked(name: string, field: AdminField, given: unknown): unknown {
   if (given === undefined || given === null) {
     if (field.required !== true) return undefined;
     throw new AdminError("invalid", `The field ${name} is missing: ${field.describe}`);
   }
+  const longest = maxLengthOf(field);
+  if (typeof given === "string" && given.length > longest)
+    throw new AdminError("invalid", `The field ${name} has ${given.length} characters; it takes at most ${longest}`);
   const value = typeof given === "string" ? fromText(field, given) : given;
   const allowed = field.values === undefined ? `a ${field.type}` : `one of ${field.values.join(", ")}`;
   const isRight = typeof value === field.type && !Number.isNaN(value);

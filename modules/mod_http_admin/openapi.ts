@@ -1,7 +1,7 @@
 /** The OpenAPI document of the Admin API, from all operations that are there. */
 import type { AdminField, AdminOperation, AdminShape } from "../../core/types.ts";
 import { errors } from "./errors.ts";
-import { hasBody } from "./input.ts";
+import { hasBody, maxLengthOf } from "./input.ts";
 import type { Items } from "./items.ts";
 
 type Json = Readonly<Record<string, unknown>>;
@@ -87,7 +87,11 @@ function bodyOf(fields: readonly (readonly [string, AdminField])[]): Json {
   };
 }
 
-const schemaOf = ({ type, values }: AdminField): Json => ({ type, ...(values === undefined ? {} : { enum: values }) });
+function schemaOf(field: AdminField): Json {
+  const { type, values } = field;
+  if (values !== undefined) return { type, enum: values };
+  return type === "string" ? { type, maxLength: maxLengthOf(field) } : { type };
+}
 
 function named(name: string): Json {
   return { $ref: `#/components/schemas/${name}` };

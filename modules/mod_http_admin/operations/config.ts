@@ -1,7 +1,12 @@
 /** The configuration: shown, edited, planned, applied. */
 import { defineChange, defineOperation } from "./operation.ts";
 
-const text = { type: "string", required: true, describe: "The whole text of the config file" } as const;
+const text = {
+  type: "string",
+  required: true,
+  describe: "The whole text of the config file",
+  maxLength: 1024 * 1024,
+} as const;
 
 export const configOperations = [
   defineOperation({

@@ -45,6 +45,7 @@ export const serverOperations = [
         type: "string",
         describe:
           "The executable and its arguments, as a JSON list; only through the admin socket. Default: this program",
+        maxLength: 65_536,
       },
       folder: { type: "string", describe: "Where it starts; default: where this process did" },
       wait: { type: "number", describe: "Seconds for which requests that last may hold it up; default 60" },

@@ -31,6 +31,7 @@ export const tokenOperations = [
         type: "string",
         required: true,
         describe: "What it opens, with commas between: rpc:pin:read, mfs:/team/a, app:chat, admin:read, metrics, *",
+        maxLength: 65_536,
       },
       expires: {
         type: "string",

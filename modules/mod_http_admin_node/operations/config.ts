@@ -21,7 +21,12 @@ export const configOperations = [
     help: "Set a key of the node's configuration",
     input: {
       key: { type: "string", required: true, describe: "Its path, such as Datastore.StorageMax" },
-      value: { type: "string", required: true, describe: 'The value as JSON text: "20GB" with its quotes, true, 90' },
+      value: {
+        type: "string",
+        required: true,
+        describe: 'The value as JSON text: "20GB" with its quotes, true, 90',
+        maxLength: 262_144,
+      },
     },
     answer: "NodeConfigSet",
     records: ({ key }) => `set ${key} of the node`,

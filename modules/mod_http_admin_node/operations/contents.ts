@@ -1,11 +1,12 @@
 /** Contents of files, up and down. */
 import type { Shown } from "../contents.ts";
-import { nodeOperation } from "./operation.ts";
+import { MAX_PATH_LENGTH, nodeOperation } from "./operation.ts";
 
 const path = {
   type: "string",
   required: true,
   describe: "A path of the mutable namespace, or one that begins with /ipfs/ or /ipns/",
+  maxLength: MAX_PATH_LENGTH,
 } as const;
 const bytes = { type: "string", format: "binary" } as const;
 

@@ -1,7 +1,7 @@
 /** Any block, by its CID or a path. */
 import { contentPath } from "../content_path.ts";
 import { pageFields, pageOf } from "../pages.ts";
-import { nodeOperation } from "./operation.ts";
+import { MAX_PATH_LENGTH, nodeOperation } from "./operation.ts";
 
 const USUAL_PAGE = 100;
 const USUAL_SECONDS = 30;
@@ -14,7 +14,12 @@ export const exploreOperations = [
     scope: "read",
     help: "A block: codec, hash, size, links in pages, and what it holds",
     input: {
-      path: { type: "string", required: true, describe: "A CID, or a path such as /ipfs/CID/a or /ipns/NAME" },
+      path: {
+        type: "string",
+        required: true,
+        describe: "A CID, or a path such as /ipfs/CID/a or /ipns/NAME",
+        maxLength: MAX_PATH_LENGTH,
+      },
       ...pageFields,
       timeout: { type: "number", describe: `Seconds to look for it among peers; default ${USUAL_SECONDS}` },
       local: { type: "boolean", describe: "Ask no peer; default: false" },

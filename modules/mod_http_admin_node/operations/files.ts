@@ -8,7 +8,7 @@ import { mediaOf } from "../media.ts";
 import { pageFields, pageOf } from "../pages.ts";
 import type { FilesChange, FilesPage, FilesStat } from "../types.ts";
 import { assertFree, filesPath } from "../upload.ts";
-import { nodeOperation } from "./operation.ts";
+import { MAX_PATH_LENGTH, nodeOperation } from "./operation.ts";
 
 const USUAL_PAGE = 200;
 const IMPORT_SECONDS = 60;
@@ -17,12 +17,13 @@ const path = {
   type: "string",
   required: true,
   describe: "A path of the mutable namespace, such as /photos/a.jpg",
+  maxLength: MAX_PATH_LENGTH,
 } as const;
 const anyPath = {
   ...path,
   describe: "A path of the mutable namespace, or one that begins with /ipfs/ or /ipns/",
 } as const;
-const to = { type: "string", required: true, describe: "The whole new path, with its name" } as const;
+const to = { ...path, describe: "The whole new path, with its name" } as const;
 const replace = { type: "boolean", describe: "Replace a file that is there; default: false" } as const;
 
 /** Looks at the namespace. */
@@ -120,7 +121,12 @@ export const filesChanges = [
     scope: "admin",
     help: "Put content into the namespace by its CID; its blocks are fetched as they are read, or when it is pinned",
     input: {
-      cid: { type: "string", required: true, describe: "A CID, or a path such as /ipfs/CID/a or /ipns/NAME" },
+      cid: {
+        type: "string",
+        required: true,
+        describe: "A CID, or a path such as /ipfs/CID/a or /ipns/NAME",
+        maxLength: MAX_PATH_LENGTH,
+      },
       to,
       replace,
       timeout: { type: "number", describe: `Seconds to look for its first block; default ${IMPORT_SECONDS}` },

@@ -10,6 +10,9 @@ import type { PinList } from "../pin_list.ts";
 import type { PinNames } from "../pin_names.ts";
 import type { UploadRecords } from "../upload_records.ts";
 
+/** Characters of a path, which in the namespace may be longer than one of a file system: as many as fit a URL here. */
+export const MAX_PATH_LENGTH = 16_384;
+
 export interface Deps {
   readonly node: NodeModule;
   readonly jobs: Jobs;

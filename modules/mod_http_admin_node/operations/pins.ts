@@ -6,7 +6,7 @@ import type { JobWork } from "../jobs.ts";
 import { type Page, pageFields, pageOf } from "../pages.ts";
 import { MAX_NAME } from "../pin_names.ts";
 import type { Pin, PinPage, PinState } from "../types.ts";
-import { type Deps, nodeOperation } from "./operation.ts";
+import { type Deps, MAX_PATH_LENGTH, nodeOperation } from "./operation.ts";
 
 const USUAL_PAGE = 100;
 
@@ -53,7 +53,12 @@ export const pinOperations = [
     scope: "admin",
     help: "Pin a CID or path, fetching what is not here, as a job",
     input: {
-      path: { type: "string", required: true, describe: "A CID, or a path such as /ipfs/CID/a or /ipns/NAME" },
+      path: {
+        type: "string",
+        required: true,
+        describe: "A CID, or a path such as /ipfs/CID/a or /ipns/NAME",
+        maxLength: MAX_PATH_LENGTH,
+      },
       name,
       recursive: { type: "boolean", describe: "All that is below it, too; default: true" },
     },

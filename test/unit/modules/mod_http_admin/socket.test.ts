@@ -155,6 +155,10 @@ describe("through the socket", () => {
     assert.deepEqual((await error("POST", "/modules", {})).slice(0, 2), [400, "invalid"]);
     assert.match(String((await error("POST", "/modules", { nam: "x" }))[2]), /no field "nam".*name, host/);
     assert.match(String((await error("POST", "/stop", { timeout: "soon" }))[2]), /timeout must be a number/);
+    const long = "x".repeat(4097);
+    const bound = [400, "invalid", "The field name has 4097 characters; it takes at most 4096"];
+    assert.deepEqual(await error("POST", "/modules", { name: long }), bound);
+    assert.deepEqual(await error("POST", `/modules/${long}/reload`), bound);
     assert.deepEqual((await error("POST", "/modules", { name: "x".repeat(2 ** 20) })).slice(0, 2), [413, "too_large"]);
   });
 });
