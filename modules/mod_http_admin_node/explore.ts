@@ -2,7 +2,7 @@
 import { isUtf8 } from "node:buffer";
 import type { NodeModule } from "modhost/node";
 import { within } from "./failures.ts";
-import type { Page } from "./pages.ts";
+import type { Page } from "./paging.ts";
 import type { DagData, DagNode } from "./types.ts";
 
 /** Characters of what a block holds. */

@@ -11,12 +11,12 @@ import { PinNames } from "./pin_names.ts";
 import { shapes } from "./shapes.ts";
 import { UploadRecords } from "./upload_records.ts";
 
-export const depends = ["http_admin", "node"];
+/** Not `http_admin`: where that is disabled, nobody asks for what is provided here, and nothing has failed. */
+export const depends = ["node"];
 /** There is one node per process, shared by all virtual hosts. */
 export const global = true;
 
 export default function load(module: Module): void {
-  module.depends("http_admin");
   const node = module.depends<NodeModule>("node");
   const jobs = new Jobs();
   const history = new History(node);

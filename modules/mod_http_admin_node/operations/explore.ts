@@ -1,6 +1,6 @@
 /** Any block, by its CID or a path. */
 import { contentPath } from "../content_path.ts";
-import { pageFields, pageOf } from "../pages.ts";
+import { pageFields, pageOf } from "../paging.ts";
 import { MAX_PATH_LENGTH, nodeOperation } from "./operation.ts";
 
 const USUAL_PAGE = 100;

@@ -5,7 +5,7 @@ import { locate } from "../contents.ts";
 import type { Sort } from "../directories.ts";
 import { within } from "../failures.ts";
 import { mediaOf } from "../media.ts";
-import { pageFields, pageOf } from "../pages.ts";
+import { pageFields, pageOf } from "../paging.ts";
 import type { FilesChange, FilesPage, FilesStat } from "../types.ts";
 import { assertFree, filesPath } from "../upload.ts";
 import { MAX_PATH_LENGTH, nodeOperation } from "./operation.ts";

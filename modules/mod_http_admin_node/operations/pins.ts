@@ -3,7 +3,7 @@ import { parseCid } from "modhost/node";
 import { HttpError } from "../../../core/index.ts";
 import { contentPath } from "../content_path.ts";
 import type { JobWork } from "../jobs.ts";
-import { type Page, pageFields, pageOf } from "../pages.ts";
+import { type Page, pageFields, pageOf } from "../paging.ts";
 import { MAX_NAME } from "../pin_names.ts";
 import type { Pin, PinPage, PinState } from "../types.ts";
 import { type Deps, MAX_PATH_LENGTH, nodeOperation } from "./operation.ts";

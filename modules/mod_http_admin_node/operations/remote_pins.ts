@@ -1,7 +1,7 @@
 /** Pinning services of others, and the pins that they keep. */
 import { contentPath } from "../content_path.ts";
 import { within } from "../failures.ts";
-import { pageFields, pageOf } from "../pages.ts";
+import { pageFields, pageOf } from "../paging.ts";
 import type { RemotePinPage, RemotePinState, RemoteServiceState } from "../types.ts";
 import { listOf, nodeOperation } from "./operation.ts";
 

@@ -2,7 +2,7 @@ import assert from "node:assert/strict";
 import { test } from "node:test";
 import { History } from "#modules/mod_http_admin_node/history.ts";
 import { Jobs } from "#modules/mod_http_admin_node/jobs.ts";
-import { sharedNode } from "./support.ts";
+import { sharedNode, startNode } from "./support.ts";
 
 const shared = sharedNode();
 
@@ -50,4 +50,14 @@ test("jobs are bounded: those that run, and the list; each move is told, but not
   assert.equal((await jobs.cancel(waiting.id)).state, "cancelled");
   assert.equal(jobs.list().find(({ id }) => id === waiting.id)?.progress.done, 9999);
   leave();
+});
+
+test("where the Admin API is disabled nothing has failed", async (t) => {
+  const host = await startNode({
+    config: { modules_enabled: ["http", "http_admin_node"], modules_disabled: ["http_admin"] },
+  });
+  t.after(() => host.stop());
+  const { status, note } = host.host.modules().find(({ name }) => name === "http_admin_node") ?? {};
+  assert.deepEqual([status, note], ["loaded", undefined]);
+  assert.equal((await host.ask("/node")).status, 404);
 });

@@ -34,7 +34,7 @@ const query = (fields: Fields = {}) => {
 
 export async function startNode(options: TestHostOptions = {}): Promise<NodeHost> {
   const config = {
-    modules_enabled: ["http", "http_admin_node"],
+    modules_enabled: ["http", "http_admin", "http_admin_node"],
     node_offline: true,
     unload_grace: 2,
     ...options.config,
