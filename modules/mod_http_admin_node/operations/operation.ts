@@ -38,16 +38,18 @@ export function nodeOperation<const F extends AdminFields>(operation: Declared<F
   return operation as unknown as NodeOperation;
 }
 
+/** The operation as the Admin API takes it: of this node, and recorded where it says so. */
 export function bound({ records, run, ...operation }: NodeOperation, deps: Deps): AdminOperation {
   return defineOperation({
     ...operation,
-    run: (call) =>
-      told(async () => {
-        const { server, by, input } = call;
-        if (!deps.node.isOpen) await deps.node.open();
-        const work = async () => told(() => run({ ...call, ...deps }));
-        return records === undefined ? work() : server.record(records(input), work, { by });
-      }),
+    run(call) {
+      const work = () =>
+        told(async () => {
+          if (!deps.node.isOpen) await deps.node.open();
+          return run({ ...call, ...deps });
+        });
+      return records === undefined ? work() : call.server.record(records(call.input), work, { by: call.by });
+    },
   });
 }
 
