@@ -93,6 +93,10 @@ export class Connection implements WebSocketConnection {
     socket.on("data", () => {
       this.#silent = false;
     });
+    // Before ws reads the rest of it.
+    socket.prependListener("close", () => {
+      if (this.#isFull) socket.read(socket.readableLength);
+    });
     ws.on("pong", () => {
       this.#patience = 0;
     });
@@ -186,7 +190,9 @@ export class Connection implements WebSocketConnection {
       reader(message);
       return;
     }
-    this.#messages.push(message);
+    // Who has left cannot be held back, and thousands of messages may still be unpacked from one piece.
+    if (this.#isFull && this.#socket.destroyed) return;
+    this.#messages.push(typeof message === "string" ? message : ownMemory(message));
     this.#count(message.length);
     const isTooMuch = allWaiting > MAX_ALL_WAITING_BYTES && this.#bytes > MAX_WAITING_BYTES;
     if (isTooMuch || this.#bytes > MAX_UNPACKED_BYTES + this.#limits.maxMessage) {
@@ -197,10 +203,13 @@ export class Connection implements WebSocketConnection {
 
   /** Pauses or resumes reading, as there is room for messages. */
   #hold(): void {
-    const isFull = this.#messages.length >= MAX_WAITING_MESSAGES || this.#bytes >= MAX_WAITING_BYTES;
-    if (isFull === this.#ws.isPaused) return;
-    if (isFull) this.#ws.pause();
+    if (this.#isFull === this.#ws.isPaused) return;
+    if (this.#isFull) this.#ws.pause();
     else this.#ws.resume();
+  }
+
+  get #isFull(): boolean {
+    return this.#messages.length >= MAX_WAITING_MESSAGES || this.#bytes >= MAX_WAITING_BYTES;
   }
 
   #refuse(): void {
@@ -263,4 +272,9 @@ export class Connection implements WebSocketConnection {
     const ended = this.#end && `it ended with ${this.#end.code} ${this.#end.reason}`.trim();
     return new ModhostError("WEBSOCKET_CLOSED", { reason: ended ?? this.#cut ?? "it is being closed" });
   }
+}
+
+/** A message of one byte may keep the 16 KB that it was unpacked into, or the 64 KB that it was read with. */
+function ownMemory(message: Buffer): Buffer {
+  return message.length * 2 < message.buffer.byteLength ? Buffer.from(message) : message;
 }

@@ -143,4 +143,24 @@ describe("memory", () => {
     end();
     for (const connection of connections) connection[Symbol.dispose]();
   });
+
+  test("tiny messages keep no more memory than they fill, and those of a client that has left are not heaped up", async () => {
+    // Each is a stream of its own, which is unpacked into a buffer of its own.
+    const piece = Buffer.concat(
+      Array.from({ length: 4000 }, () => clientFrame(0x42, deflateRawSync(Buffer.from("a")))),
+    );
+    await using service = await serving({ websocket: limits }, { compression: true });
+    using connection = await RawConnection.open(service.port);
+    connection.write(handshake("/app/", { "Sec-WebSocket-Extensions": "permessage-deflate" }));
+    const socket = await service.accepted;
+    connection.write(piece);
+    const waiting = [await socket.receive()];
+    connection.destroy();
+    await socket.closed;
+    for (let message = await socket.receive(); message !== undefined; message = await socket.receive())
+      waiting.push(message);
+    assert.ok(waiting.length < 1000, `${waiting.length} of 4000 messages were kept`);
+    const kept = new Set(waiting.map((message) => (message as Buffer).buffer));
+    assert.ok(kept.size < waiting.length / 2, `${kept.size} buffers for ${waiting.length} messages of one byte`);
+  });
 });
