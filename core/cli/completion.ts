@@ -18,7 +18,7 @@ export function completionOf(places: () => Promise<Places>): Command {
     help: "Print the script by which a shell completes commands, options and names",
     words: [...shells, "names"],
     about: [
-      'bash (4 or later): eval "$(modhost completion bash)" in ~/.bashrc. zsh: source <(modhost completion zsh) in ~/.zshrc,',
+      'bash (4 or later): eval "$(modhost completion bash)" in ~/.bashrc. zsh: eval "$(modhost completion zsh)" in ~/.zshrc,',
       "behind compinit. fish: modhost completion fish > ~/.config/fish/completions/modhost.fish. Names of modules and tokens",
       "are asked of the server that runs on the configuration: names prints them, or nothing where none runs.",
     ].join("\n"),

@@ -31,6 +31,13 @@ export interface ServeOptions {
   readonly reopen?: () => void;
 }
 
+let isService = false;
+
+/** Has this process been a service? */
+export function hasServed(): boolean {
+  return isService;
+}
+
 /** npm and shells pass a terminal's Ctrl+C on to programs that got it already: an echo this soon is no second one. */
 const MAX_ECHO_MS = 300;
 
@@ -61,6 +68,7 @@ export async function serve(
   const { promise: wanted, resolve: end } = Promise.withResolvers<void>();
   let code = 0;
   let first: number | undefined;
+  isService = true;
   outliveReaders(process.stdout, process.stderr);
   const exit = watchExit(service);
   const hadTerminal = hasTerminal();

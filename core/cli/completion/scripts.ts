@@ -69,7 +69,7 @@ function zsh(places: Places): string {
   const table = (name: string, value: (place: Place) => string, all = false) =>
     `typeset -gA _modhost_${name}=(\n${rows(places, value, (key, text) => `${quoted(key)} ${quoted(text)}`, all)}\n)`;
   return `#compdef modhost
-# Completion of modhost for zsh: source <(modhost completion zsh), or a file _modhost in a folder of $fpath
+# Completion of modhost for zsh: eval "$(modhost completion zsh)", or a file _modhost in a folder of $fpath
 ${table("options", ({ options }) => described(options), true)}
 ${table("words", (place) => described(place.words))}
 ${table("valued", ({ valued }) => valued.join(" "))}

@@ -1,6 +1,5 @@
 /** Parts 2 and 4 of the specification: the response object, and how a handler replies. */
 import assert from "node:assert/strict";
-import { Buffer } from "node:buffer";
 import { mkdir, open, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { Readable } from "node:stream";
@@ -285,15 +284,15 @@ overEach(host, "C4.7 a returned number of 400 or more gets the error page of tha
 });
 
 overEach(host, "C4.8 send and true: the reply may come later and no other handler runs", async (client) => {
-  assert.equal(await client.text("/ret/later"), "later");
-  assert.equal(await client.text("/ret/ran"), "");
+  await client.text("/ret/ran");
+  assert.deepEqual([await client.text("/ret/later"), await client.text("/ret/ran")], ["later", ""]);
 });
 
 overEach(host, "C4.9 nothing returned passes the request to the next matching handler", async (client) => {
+  await client.text("/ret/ran");
   assert.equal(await client.text("/ret/nothing"), "wildcard got nothing");
   assert.equal(await client.text("/ret/ran"), "exact, wildcard");
-  assert.equal(await client.text("/ret/null"), "wildcard got null");
-  assert.equal(await client.status("/ret/none"), 404);
+  assert.deepEqual([await client.text("/ret/null"), await client.status("/ret/none")], ["wildcard got null", 404]);
 });
 
 overEach(host, "D20 false is an empty 200 and ends the search", async (client) => {
@@ -385,6 +384,7 @@ overEach(host, "D34 send_file sends a path with ranges, a handle or a readable",
 });
 
 overEach(host, "D35 on_destroy is called once when the answer is complete", async (client) => {
+  await client.text("/stream/ran");
   await client.text("/stream/destroyed");
   await client.text("/stream/fields");
   assert.equal(await client.text("/stream/ran"), "destroyed true");

@@ -43,8 +43,7 @@ describe("programs of the guide to the node print what it shows", () => {
       const code = served.replace(clients[0], client);
       await writeFiles(folder, [{ name: `served_by_${client}.ts`, code }]);
       const data = await mkdtemp(join(folder, "data-"));
-      const env = { MODHOST_API_PUBSUB_WIRE: "multibase", MODHOST_NODE_OFFLINE: "true" };
-      await using server = await RpcServer.start({ folder: data, env });
+      await using server = await RpcServer.start({ folder: data, env: { MODHOST_API_PUBSUB_WIRE: "multibase" } });
       assert.equal(await printed(`served_by_${client}.ts`, server.url), shownAfter("notes.ts"));
     });
   }

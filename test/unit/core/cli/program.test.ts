@@ -6,6 +6,7 @@ import { type AddressInfo, createServer } from "node:net";
 import { join } from "node:path";
 import { describe, test } from "node:test";
 import { setTimeout as delay } from "node:timers/promises";
+import { ran } from "./called.ts";
 import { Program, withNode } from "./spawned.ts";
 
 const hello = `export default (module: { depends(name: string): unknown; provides(kind: string, item: object): void }) => {
@@ -31,6 +32,13 @@ describe("help, version and wrong usage", () => {
     await using program = await Program.in({});
     const manifest = JSON.parse(await readFile(new URL("../../../../package.json", import.meta.url), "utf8"));
     assert.equal((await program.call(["--version"])).stdout, `${manifest.version}\n`);
+  });
+
+  test("a long output goes through a pipe whole", async () => {
+    await using program = await Program.in({});
+    const { stdout } = await program.call(["completion", "zsh"]);
+    assert.ok(stdout.length > 65_536, "a pipe takes that much at once");
+    assert.equal(stdout, (await ran(program.folder, ["completion", "zsh"])).stdout);
   });
 
   for (const [args, message] of [
