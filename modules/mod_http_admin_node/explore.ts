@@ -90,12 +90,14 @@ async function dataOf(node: NodeModule, cid: Cid, bytes: Uint8Array): Promise<Da
 
 function bytesOf(bytes: Uint8Array): DagData {
   const size = bytes.length;
-  // Zero bytes are no text, though UTF-8 has them.
-  if (size > 0 && isUtf8(bytes) && !bytes.includes(0)) {
+  if (size > 0 && isUtf8(bytes) && !bytes.subarray(0, MAX_TEXT).some(isControl)) {
     const text = new TextDecoder().decode(bytes.subarray(0, MAX_TEXT)).replace(/\ufffd$/, "");
     return { form: "text", text, is_cut: size > MAX_TEXT, size };
   }
   return { form: "hex", text: hex(bytes.subarray(0, MAX_HEX)), is_cut: size > MAX_HEX, size };
 }
+
+/** What is never in text, though UTF-8 has it: all below the space but tab, ends of lines and pages, and escape. */
+const isControl = (byte: number) => byte < 9 || (byte > 13 && byte < 32 && byte !== 27);
 
 const hex = (bytes: Uint8Array) => Buffer.from(bytes).toString("hex");

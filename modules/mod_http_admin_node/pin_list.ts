@@ -17,6 +17,7 @@ interface Read {
 export class PinList {
   readonly #node: Node;
   readonly #read = new Map<Mode, Read>();
+  #changes = 0;
 
   constructor(node: Node) {
     this.#node = node;
@@ -26,14 +27,16 @@ export class PinList {
   async of(mode: Mode): Promise<readonly string[]> {
     const known = this.#read.get(mode);
     if (known !== undefined && performance.now() - known.at < MAX_AGE_MS) return known.texts;
+    const before = this.#changes;
     const texts = await Array.fromAsync(this.#node.lowLevel.pins.texts(mode));
-    this.#read.set(mode, { at: performance.now(), texts });
-    if (texts.length > MAX_KEPT) this.#read.delete(mode);
+    // What was read while something changed may lack it.
+    if (before === this.#changes && texts.length <= MAX_KEPT) this.#read.set(mode, { at: performance.now(), texts });
     return texts;
   }
 
   /** The next page shows what has changed. */
   changed(): void {
+    this.#changes += 1;
     this.#read.clear();
   }
 }

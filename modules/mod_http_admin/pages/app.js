@@ -60,12 +60,20 @@ function Frame() {
 /** @param {{ page: import("./sections.js").PageEntry, rest: string }} props */
 function Shown({ page, rest }) {
   const [loaded, set] = useState(/** @type {{ view?: any, error?: Error }} */ ({}));
+  const connection = useConnection();
+  const wasLost = useRef(false);
   useEffect(() => {
     page.load().then(
       ({ default: view }) => set({ view }),
       (error) => set({ error }),
     );
   }, [page]);
+  useEffect(() => {
+    if (connection === "lost") wasLost.current = true;
+    else if (connection === "connected" && wasLost.current && loaded.error !== undefined) window.location.reload();
+  }, [connection, loaded.error]);
+  if (loaded.error !== undefined && connection === "lost")
+    return html`<${Page} title=${page.title}><${Problem} error=${new Error("The server does not answer. This page is loaded as soon as it does.")} /><//>`;
   if (loaded.error !== undefined) {
     const again = () => window.location.reload();
     return html`<${Page} title=${page.title}><${Problem} error=${new Error("This page could not be loaded.")} retry=${again} /><//>`;

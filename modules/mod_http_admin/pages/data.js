@@ -22,7 +22,11 @@ export function useApi(path, { query = {}, every, topic = "changes" } = {}) {
   const connection = useConnection();
   const key = `${path} ${JSON.stringify(query)}`;
   const asking = useRef(/** @type {AbortController | undefined} */ (undefined));
+  const wanted = useRef({ path, query, key });
+  wanted.current = { path, query, key };
+  // A dialog that was opened before `query` has changed reloads what is shown now.
   const reload = useCallback(async () => {
+    const { path, query, key } = wanted.current;
     if (path === undefined) return;
     asking.current?.abort();
     const own = (asking.current = new AbortController());
@@ -33,17 +37,17 @@ export function useApi(path, { query = {}, every, topic = "changes" } = {}) {
       if (!own.signal.aborted)
         set((former) => ({ ...(former.key === key ? former : { key }), error: /** @type {Error} */ (error) }));
     }
-  }, [key]);
+  }, []);
   useEffect(() => {
     if (connection !== "lost") void reload();
     return () => asking.current?.abort();
-  }, [reload, connection === "lost"]);
-  useEffect(() => (topic === "" ? undefined : follow(topic, () => void reload())), [reload, topic]);
+  }, [key, connection === "lost"]);
+  useEffect(() => (topic === "" ? undefined : follow(topic, () => void reload())), [topic]);
   useEffect(() => {
     if (every === undefined) return undefined;
     const timer = setInterval(() => document.visibilityState === "visible" && void reload(), every);
     return () => clearInterval(timer);
-  }, [reload, every]);
+  }, [every]);
   const isCurrent = loaded.key === key;
   return {
     data: isCurrent ? loaded.data : undefined,

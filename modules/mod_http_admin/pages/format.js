@@ -22,11 +22,14 @@ const short = new Intl.NumberFormat(undefined, { notation: "compact", maximumFra
 
 /** @param {number | undefined} value */
 export const count = (value) => (value === undefined ? "" : whole.format(value));
+/** "1 pin", "2 pins". @param {number} value @param {string} one @param {string} [several] */
+export const counted = (value, one, several = `${one}s`) => `${count(value)} ${value === 1 ? one : several}`;
 /** "12.3K" from ten thousand on. @param {number | undefined} value */
 export const compact = (value) =>
   value === undefined ? "" : value < 10_000 ? whole.format(value) : short.format(value);
 /** @param {number | undefined} share 0 to 1 */
-export const percent = (share) => (share === undefined ? "" : `${(share * 100).toFixed(share < 0.1 ? 1 : 0)} %`);
+export const percent = (share) =>
+  share === undefined ? "" : `${(share * 100).toFixed(share >= 0.0005 && share < 0.1 ? 1 : 0)} %`;
 
 /** "0.4 ms", "12 ms", "3.2 s", "4 min", "2 h", "5 d". @param {number | undefined} ms */
 export function duration(ms) {

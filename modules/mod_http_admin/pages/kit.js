@@ -1,7 +1,7 @@
 /** `modhost/admin`: what pages of the dashboard are made of, for those of other modules too. */
 export { ApiError, addressOf, ask, base, call, get, linkTo, pageKey, post } from "./api.js";
 export { useAction, useApi } from "./data.js";
-export { ago, clock, compact, count, duration, fullTime, percent, printable, rate, size } from "./format.js";
+export { ago, clock, compact, count, counted, duration, fullTime, percent, printable, rate, size } from "./format.js";
 export { follow, useConnection, useTopic } from "./live.js";
 export { Plot } from "./plot.js";
 export { hrefOf, Link, navigate, usePlace, useQuery } from "./router.js";

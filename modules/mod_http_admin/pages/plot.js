@@ -1,6 +1,7 @@
 /** Plots over time. */
 import { html } from "htm/preact";
-import { useEffect, useRef } from "preact/hooks";
+import { useEffect, useRef, useState } from "preact/hooks";
+import { clock } from "./format.js";
 
 /**
  * A line of a plot. `color` is one of the style's: 1 to 5.
@@ -20,13 +21,14 @@ export function Plot(props) {
   const { title, times, series, format, height = HEIGHT } = props;
   const box = useRef(/** @type {HTMLDivElement | null} */ (null));
   const plot = useRef(/** @type {any} */ (undefined));
+  const [pointed, point] = useState(/** @type {number | null} */ (null));
   const names = series.map(({ title: each }) => each).join("\n");
   useEffect(() => {
     const element = box.current;
     if (element === null) return undefined;
     let isGone = false;
     const drawn = import("uplot").then(({ default: UPlot }) => {
-      if (!isGone) plot.current = new UPlot(settingsOf(props, element), dataOf(times, series), element);
+      if (!isGone) plot.current = new UPlot(settingsOf(props, element, point), dataOf(times, series), element);
     });
     const resized = new ResizeObserver(() => plot.current?.setSize({ width: element.clientWidth, height }));
     resized.observe(element);
@@ -37,12 +39,31 @@ export function Plot(props) {
     };
   }, [names, height]);
   useEffect(() => plot.current?.setData(dataOf(times, series)), [times, series]);
-  const last = series.map(({ title: each, values }) => `${each} ${format(values.at(-1) ?? 0)}`).join(", ");
-  return html`<figure class="plot"><figcaption>${title}</figcaption><div ref=${box} role="img" aria-label=${`${title}: now ${last}`}></div></figure>`;
+  const at = pointed ?? times.length - 1;
+  const shown = series.map(({ title: name, values, color = 1 }) => ({ name, color, text: textOf(values[at], format) }));
+  const now = shown.map(({ name, text }) => `${name} ${text}`).join(", ");
+  return html`<figure class="plot">
+    <figcaption>
+      <span>${title}</span>
+      <span class="legend" aria-hidden="true">
+        ${pointed !== null && html`<span>${clock((times[pointed] ?? 0) * 1000)}</span>`}
+        ${shown.map(({ name, color, text }) => html`<span key=${name}><i class=${`line line-${color}`}></i>${name} <b>${text}</b></span>`)}
+      </span>
+    </figcaption>
+    <div ref=${box} role="img" aria-label=${`${title}: now ${now}`}></div>
+  </figure>`;
 }
 
-/** @param {PlotProps} props @param {HTMLElement} element @returns {any} */
-function settingsOf({ series, format, span, height = HEIGHT }, element) {
+/** @param {number | null | undefined} value @param {(value: number) => string} format */
+const textOf = (value, format) => (value === null || value === undefined ? "–" : format(value) || "–");
+
+/**
+ * @param {PlotProps} props @param {HTMLElement} element
+ * @param {(at: number | null) => void} point at which of `times` somebody points
+ * @returns {any}
+ */
+function settingsOf({ series, format, span, height = HEIGHT }, element, point) {
+  const isShort = span !== undefined && span < 600;
   const style = getComputedStyle(element);
   const color = (/** @type {string} */ name) => style.getPropertyValue(name).trim();
   const axis = {
@@ -57,10 +78,7 @@ function settingsOf({ series, format, span, height = HEIGHT }, element) {
     fill: series.length === 1 ? color(`--plot-${own}-fill`) : undefined,
     width: 1.5,
     points: { show: false },
-    value: (/** @type {unknown} */ _plot, /** @type {number | null} */ value) => (value === null ? "–" : format(value)),
   }));
-  const time = (/** @type {unknown} */ _plot, /** @type {number | null} */ at) =>
-    at === null ? "" : new Date(at * 1000).toLocaleTimeString();
   /** @type {(plot: unknown, low: number, high: number) => [number, number]} */
   const times = (_plot, low, high) =>
     span === undefined ? [low, high] : [(high ?? Date.now() / 1000) - span, high ?? Date.now() / 1000];
@@ -70,13 +88,35 @@ function settingsOf({ series, format, span, height = HEIGHT }, element) {
     width: element.clientWidth,
     height,
     cursor: { y: false },
+    legend: { show: false },
+    hooks: { setCursor: [(/** @type {any} */ { cursor }) => point(cursor.left < 0 ? null : (cursor.idx ?? null))] },
     scales: { x: { range: times }, y: { range: values } },
     axes: [
-      axis,
-      { ...axis, size: 64, values: (/** @type {unknown} */ _plot, /** @type {number[]} */ all) => all.map(format) },
+      {
+        ...axis,
+        size: 28,
+        space: 80,
+        values: (/** @type {unknown} */ _plot, /** @type {number[]} */ all) =>
+          all.map((at) => clock(at * 1000).slice(0, isShort ? 8 : 5)),
+      },
+      {
+        ...axis,
+        size: 64,
+        values: (/** @type {unknown} */ _plot, /** @type {number[]} */ all) => labelsOf(all, format),
+      },
     ],
-    series: [{ value: time }, ...lines],
+    series: [{}, ...lines],
   };
+}
+
+/**
+ * Labels of an axis. Where its steps are finer than `format` tells, only whole numbers have one.
+ * @param {readonly number[]} values @param {(value: number) => string} format
+ */
+function labelsOf(values, format) {
+  const labels = values.map(format);
+  if (new Set(labels).size === labels.length) return labels;
+  return labels.map((label, at) => (Number.isInteger(values[at]) ? label : ""));
 }
 
 /** @param {readonly number[]} times @param {readonly Series[]} series @returns {any} */

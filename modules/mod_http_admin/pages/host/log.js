@@ -9,7 +9,7 @@ const tones = { warn: "warn", error: "bad" };
 /** @type {readonly (readonly [string, string])[]} */
 const choices = [
   ["debug", "All levels"],
-  ["info", "Info and graver"],
+  ["info", "Info and above"],
   ["warn", "Warnings and errors"],
   ["error", "Errors only"],
 ];

@@ -68,7 +68,8 @@ const columns = [
     name: "module",
     title: "Module",
     sort: (/** @type {any} */ row) => row.module,
-    cell: (/** @type {any} */ row) => html`<${Link} to=${`modules/${row.module}`}>${row.module}<//>`,
+    cell: (/** @type {any} */ { module }) =>
+      module === "none" ? "" : html`<${Link} to=${`modules/${module}`}>${module}<//>`,
   },
   number("rate", "Now", (row) => row.rate, perSecond),
   number("minute", "Minute", (row) => row.minute.requests, compact),

@@ -64,7 +64,7 @@ function Folder({ path, list }) {
     <${Button} onClick=${() => folder.current?.click()}>Upload a folder<//>
     <${Button} onClick=${() => setDialog({ kind: "mkdir" })}>New folder<//>
     <${Button} onClick=${() => setDialog({ kind: "import" })}>Import by CID<//>`;
-  return html`<${Page} title=${path === "/" ? "Files" : printable(nameOf(path))} lead=${html`<${Trail} path=${path} />`} actions=${actions}>
+  return html`<${Page} title=${path === "/" ? "Files" : printable(nameOf(path))} lead=${path !== "/" && html`<${Trail} path=${path} />`} actions=${actions}>
     <input ref=${files} type="file" multiple hidden aria-label="Files to upload" onChange=${(/** @type {any} */ event) => bring(filesOf(event.currentTarget))} />
     <input ref=${folder} type="file" webkitdirectory hidden aria-label="Folder to upload" onChange=${(/** @type {any} */ event) => bring(filesOf(event.currentTarget))} />
     <${Dialogs} of=${dialog} folder=${path} onDone=${list.reload} onClose=${close} />

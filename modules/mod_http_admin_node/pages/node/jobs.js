@@ -30,9 +30,9 @@ function useJobs() {
   return [...all.values()].sort((a, b) => b.began.localeCompare(a.began));
 }
 
-/** @param {{ kind?: string }} props only jobs of this kind */
+/** @param {{ kind?: string }} props only jobs of this kind that are not done */
 export function Jobs({ kind }) {
-  const jobs = useJobs().filter((job) => kind === undefined || job.kind === kind);
+  const jobs = useJobs().filter((job) => kind === undefined || (job.kind === kind && job.state !== "done"));
   if (jobs.length === 0) return null;
   return html`<${Section} title="Jobs">
     <${Table} label="Jobs" rows=${jobs.slice(0, 20)} rowKey=${(/** @type {any} */ job) => job.id} columns=${columns} />
@@ -40,7 +40,12 @@ export function Jobs({ kind }) {
 }
 
 const columns = [
-  { name: "what", title: "Job", cell: (/** @type {any} */ job) => job.what },
+  {
+    name: "what",
+    title: "Job",
+    class: "one-line",
+    cell: (/** @type {any} */ job) => html`<span title=${job.what}>${job.what}</span>`,
+  },
   {
     name: "state",
     title: "State",
@@ -61,11 +66,12 @@ const columns = [
 function Progress({ job: { progress, state, error, result, what } }) {
   if (state === "failed") return html`<span class="bad-text">${error}</span>`;
   const { done, total, unit } = progress;
-  const text = `${count(done)}${total === undefined ? "" : ` of ${count(total)}`} ${unit}`;
+  const units = (total ?? done) === 1 ? unit.replace(/s$/, "") : unit;
+  const text = `${count(done)}${total === undefined ? "" : ` of ${count(total)}`} ${units}`;
   if (state === "running" && total !== undefined)
     return html`${text}<${Meter} value=${done} max=${total} label=${`Progress of ${what}`} />`;
   const facts = Object.entries(result ?? {}).filter(([, value]) => typeof value === "number");
-  return html`${text}${facts.map(([name, value]) => `, ${name.replaceAll("_", " ")} ${name.includes("size") || name.includes("bytes") ? size(Number(value)) : value}`)}`;
+  return html`${text}${facts.map(([name, value]) => `, ${name.replaceAll("_", " ")} ${name.includes("size") || name.includes("bytes") ? size(Number(value)) : count(Number(value))}`)}`;
 }
 
 /** @param {{ job: any }} props */

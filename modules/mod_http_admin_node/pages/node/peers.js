@@ -6,6 +6,7 @@ import {
   Button,
   Confirm,
   Copy,
+  counted,
   Dialog,
   duration,
   Empty,
@@ -30,7 +31,7 @@ export default function Peers() {
   const [isConnecting, setConnecting] = useState(false);
   const [shown, setShown] = useState(/** @type {any} */ (undefined));
   const actions = html`<${Search} value=${search} onInput=${setSearch} label="Search peers" /><${Button} onClick=${() => setConnecting(true)}>Connect to a peer<//>`;
-  return html`<${Page} title="Peers" lead=${list.data && `${list.data.peers.length} connections`} actions=${actions}>
+  return html`<${Page} title="Peers" lead=${list.data && counted(list.data.peers.length, "connection")} actions=${actions}>
     ${isConnecting && html`<${Connect} onDone=${list.reload} onClose=${() => setConnecting(false)} />`}
     ${shown && html`<${Peer} peer=${shown} onDone=${list.reload} onClose=${() => setShown(undefined)} />`}
     <${Load} of=${list}>${(/** @type {any} */ data) => {

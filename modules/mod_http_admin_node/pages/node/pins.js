@@ -6,6 +6,7 @@ import {
   Choice,
   Confirm,
   count,
+  counted,
   Empty,
   Load,
   Page,
@@ -46,7 +47,7 @@ export default function Pins() {
   };
   const actions = html`<${Search} value=${search} onInput=${find} label="Name or CID" /><${Choice} label="Type" value=${type} onChange=${setType} choices=${types} />
     <${Button} kind="primary" onClick=${() => setDialog({ kind: "add" })}>Pin<//>`;
-  return html`<${Page} title="Pins" lead=${pins.data && `${count(pins.data.total)} pins`} actions=${actions}>
+  return html`<${Page} title="Pins" lead=${pins.data && counted(pins.data.total, "pin")} actions=${actions}>
     ${dialog?.kind === "add" && html`<${Add} onClose=${close} />`}
     ${dialog?.kind === "rename" && html`<${Rename} pin=${dialog.pin} onDone=${done} onClose=${close} />`}
     ${dialog?.kind === "remove" && html`<${Remove} pin=${dialog.pin} onDone=${done} onClose=${close} />`}
