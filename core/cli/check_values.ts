@@ -85,7 +85,7 @@ function appWarnings(config: Config, http: HttpModule | undefined): string[] {
   const apps = new Set(routes.map(({ app }) => app));
   const unknown = [...setOptions(config)].flatMap(({ path, declaration, value }) => {
     if (declaration.keys !== "apps") return [];
-    const names = Object.keys(value as object).filter((name) => !apps.has(name));
+    const names = Object.keys(value as object).filter((name) => name !== "*" && !apps.has(name));
     return names.map((name) => {
       const near = nearest(name, apps);
       return `${path}.${name}: no app is named ${name}${near === undefined ? "" : `: did you mean ${near}?`}`;

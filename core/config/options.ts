@@ -270,7 +270,7 @@ export const coreOptions = {
   },
   quarantine_exempt: {
     type: "strings",
-    default: ["http", "node", "http_api"],
+    default: ["http", "http_guard", "node", "http_api"],
     per_host: false,
     describe:
       "Modules that are never taken out, whatever they do, as is what they depend on: those without which nothing is served.",

@@ -5,6 +5,7 @@ import { ModhostError } from "../util/errors.ts";
 import { type Usage, usageOf } from "../util/usage.ts";
 import { InFlight } from "./in_flight.ts";
 import { compose, eventOf, type Run } from "./koa.ts";
+import { failureOf } from "./koa_answer.ts";
 import { composeAll } from "./middleware.ts";
 import type { ActiveRequest } from "./route.ts";
 
@@ -104,7 +105,8 @@ export class MiddlewareLayer {
       });
     } catch (thrown) {
       if (isOwnFault) {
-        this.#failed += 1;
+        // A thrown status is an answer of its own.
+        if (failureOf(thrown).status >= 500) this.#failed += 1;
         request.blame(this.owner);
       }
       throw thrown;

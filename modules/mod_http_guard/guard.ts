@@ -1,0 +1,114 @@
+/** What the requests for one app have to meet, in a fixed order. */
+import { addressesOf } from "../../core/http/index.ts";
+import { ModhostError } from "../../core/index.ts";
+import type { HttpRequest, MiddlewareContext, Tokens } from "../../core/types.ts";
+import { IdentityHeaders } from "./identity.ts";
+import type { GuardEntry } from "./options.ts";
+import { type RateLimit, readRate } from "./rate_limit.ts";
+import type { Refusal } from "./refusal.ts";
+import { SignIn } from "./sign_in.ts";
+import type { Users } from "./users.ts";
+
+/** RFC 8555, 8.3: authorities ask by plain HTTP. */
+const PROOFS = "/.well-known/acme-challenge/";
+
+const secureHeaders: Readonly<Record<string, string>> = {
+  "X-Content-Type-Options": "nosniff",
+  "X-Frame-Options": "SAMEORIGIN",
+  "Referrer-Policy": "strict-origin-when-cross-origin",
+  "Cross-Origin-Opener-Policy": "same-origin",
+};
+
+export interface GuardPlace {
+  readonly app: string;
+  /** Where the entry stands, for errors: `http_guard.notes`. */
+  readonly option: string;
+  readonly users: Users;
+  readonly tokens: Tokens;
+  /** A limit goes on where it is the same as before. */
+  limit(perSecond: number, burst: number): RateLimit;
+  /** The address of the request under HTTPS; undefined where it has none. */
+  secureUrl(context: MiddlewareContext, request: HttpRequest): string | undefined;
+}
+
+export class Guard {
+  readonly #place: GuardPlace;
+  readonly #entry: GuardEntry;
+  readonly #identity: IdentityHeaders | undefined;
+  readonly #headers: readonly (readonly [string, string])[];
+  readonly #mayAsk: (address: string) => boolean;
+  readonly #limit: RateLimit | undefined;
+  readonly #signIn: SignIn | undefined;
+
+  /** @throws {ModhostError} OPTION_INVALID */
+  constructor(entry: GuardEntry, place: GuardPlace) {
+    const { option, app, users, tokens } = place;
+    this.#entry = entry;
+    this.#place = place;
+    for (const name of entry.identity_headers) checkedName(name, `${option}.identity_headers`);
+    this.#identity = entry.identity_headers.length > 0 ? new IdentityHeaders(entry.identity_headers) : undefined;
+    this.#headers = headersOf(entry, option);
+    const isDenied = addressesOf(entry.deny, `${option}.deny`);
+    const isAllowed = entry.allow.length > 0 ? addressesOf(entry.allow, `${option}.allow`) : () => true;
+    this.#mayAsk = (address) => !isDenied(address) && isAllowed(address);
+    this.#limit = limitOf(entry, place);
+    const { token_scope: scope } = entry;
+    const needsSignIn = entry.users.length > 0 || scope !== "" || this.#identity !== undefined;
+    const names = new Set(entry.users);
+    this.#signIn = needsSignIn ? new SignIn({ realm: app, names, users, scope, tokens }) : undefined;
+  }
+
+  /** Undefined: the request may go on. Its order is that of the README. */
+  check(context: MiddlewareContext, request: HttpRequest): Refusal | undefined | Promise<Refusal | undefined> {
+    const { https, hsts } = this.#entry;
+    const user = this.#identity?.take(context, request);
+    for (const [name, value] of this.#headers) context.set(name, value);
+    if (hsts > 0 && request.secure) context.set("Strict-Transport-Security", `max-age=${Math.floor(hsts)}`);
+    if (!this.#mayAsk(request.ip)) {
+      return { reason: "address", status: 403, message: "This is not for the address that you ask from" };
+    }
+    if (https && !request.secure && !context.originalUrl.startsWith(PROOFS)) return this.#toHttps(context, request);
+    const wait = this.#limit?.take(request.ip) ?? 0;
+    if (wait > 0) {
+      const headers = { retry_after: String(Math.ceil(wait)) };
+      return { reason: "rate", status: 429, message: "Too many requests from your address", headers };
+    }
+    return user === undefined ? this.#signIn?.check(request) : undefined;
+  }
+
+  #toHttps(context: MiddlewareContext, request: HttpRequest): Refusal {
+    const location = this.#place.secureUrl(context, request);
+    return location === undefined
+      ? { reason: "https", status: 403, message: "This is served by HTTPS alone" }
+      : { reason: "https", status: 308, message: "", headers: { location } };
+  }
+}
+
+function limitOf({ rate, burst }: GuardEntry, { option, limit }: GuardPlace): RateLimit | undefined {
+  if (rate === "") return undefined;
+  const perSecond = readRate(rate);
+  if (perSecond === undefined) throw invalid(`${option}.rate`, rate, "it must be a rate such as 10/s, 600/m or 5000/h");
+  return limit(perSecond, burst > 0 ? burst : Math.max(1, Math.floor(perSecond)));
+}
+
+/** What the option adds goes before what it stands for; an empty text takes a header away. */
+function headersOf({ secure_headers, headers }: GuardEntry, option: string): [string, string][] {
+  const own = Object.entries(headers).map(([name, value]): [string, string] => {
+    const place = `${option}.headers.${name}`;
+    checkedName(name, place);
+    if (typeof value !== "string" || !/^[\t\x20-\x7e]*$/.test(value))
+      throw invalid(place, value, "it must be text of one line");
+    return [name, value];
+  });
+  const named = new Set(own.map(([name]) => name.toLowerCase()));
+  const added = secure_headers ? Object.entries(secureHeaders).filter(([name]) => !named.has(name.toLowerCase())) : [];
+  return [...added, ...own.filter(([, value]) => value !== "")];
+}
+
+function checkedName(name: string, place: string): void {
+  if (!/^[\w!#$%&'*+.^`|~-]+$/.test(name)) throw invalid(place, name, "it must be the name of a header");
+}
+
+function invalid(name: string, value: unknown, allowed: string): ModhostError {
+  return new ModhostError("OPTION_INVALID", { name, value: JSON.stringify(value) ?? String(value), allowed });
+}

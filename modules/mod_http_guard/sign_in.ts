@@ -1,0 +1,63 @@
+/** Who may ask: any one of the ways that the guard of an app takes suffices. */
+import { readAuthorization } from "../../core/http/index.ts";
+import type { HttpRequest, Tokens } from "../../core/types.ts";
+import type { Refusal } from "./refusal.ts";
+import type { Users } from "./users.ts";
+
+export interface SignInOptions {
+  readonly realm: string;
+  /** Names that may sign in with a password; "*": everyone who has one. */
+  readonly names: ReadonlySet<string>;
+  readonly users: Users;
+  /** The app whose scope a token must have; "" for no tokens. */
+  readonly scope: string;
+  readonly tokens: Tokens;
+}
+
+export class SignIn {
+  readonly #options: SignInOptions;
+  readonly #challenge: string;
+
+  constructor(options: SignInOptions) {
+    const { realm, names, scope } = options;
+    this.#options = options;
+    const ways = [
+      ...(names.size > 0 ? [`Basic realm="${realm.replaceAll(/[^\w .*-]/g, "_")}", charset="UTF-8"`] : []),
+      ...(scope === "" ? [] : ["Bearer"]),
+    ];
+    this.#challenge = ways.join(", ");
+  }
+
+  /** Undefined: let in. */
+  check(request: HttpRequest): Refusal | undefined | Promise<Refusal | undefined> {
+    const { scope, names, tokens } = this.#options;
+    const presented = readAuthorization(request.headers.authorization);
+    if (presented?.scheme === "bearer" && scope !== "") {
+      const found = tokens.authorize(request, { kind: "app", name: scope });
+      return "status" in found ? { reason: "sign_in", ...found } : undefined;
+    }
+    if (presented?.scheme === "basic" && names.size > 0) return this.#byPassword(presented.credentials);
+    return this.#unknown("This needs a sign-in");
+  }
+
+  async #byPassword(credentials: string): Promise<Refusal | undefined> {
+    const { users, names } = this.#options;
+    const text = Buffer.from(credentials, "base64").toString("utf8");
+    const colon = text.indexOf(":");
+    const name = text.slice(0, Math.max(colon, 0));
+    const verdict = await users.check(name, text.slice(colon + 1));
+    if (verdict === "busy") {
+      const message = "Too many sign-ins at once";
+      return { reason: "busy", status: 429, message, headers: { retry_after: "5" } };
+    }
+    // Asked after the password, so that the time tells nothing of who has access.
+    if (verdict === "right" && (names.has("*") || names.has(name))) return undefined;
+    return this.#unknown("The name or the password is wrong");
+  }
+
+  #unknown(message: string): Refusal {
+    const headers = this.#challenge === "" ? {} : { headers: { www_authenticate: this.#challenge } };
+    // A client that cannot sign in by itself is not asked to.
+    return { reason: "sign_in", status: this.#challenge === "" ? 403 : 401, message, ...headers };
+  }
+}
