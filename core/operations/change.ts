@@ -41,6 +41,9 @@ const refusals: ReadonlySet<ErrorCode> = new Set<ErrorCode>([
   "UNKNOWN_HOST",
 ]);
 
+/** Of a message, or a line of source: those of a module may be megabytes, and stay in memory and in the audit file. */
+const MAX_TEXT_LENGTH = 8192;
+
 let made = 0;
 
 /** Ids sort by time, and differ between processes. */
@@ -86,11 +89,16 @@ export class OpenChange {
   }
 }
 
+function shortened(text: string): string {
+  if (text.length <= MAX_TEXT_LENGTH) return text;
+  return `${text.slice(0, MAX_TEXT_LENGTH)}... (${text.length} characters)`;
+}
+
 async function errorOf(error: unknown, mask: (text: string) => string): Promise<ChangeError> {
   const place = await placeOf(error, mask);
   return {
     ...(ModhostError.is(error) ? { code: error.code } : {}),
-    message: mask(reasonOf(error)),
+    message: shortened(mask(reasonOf(error))),
     ...(place === undefined ? {} : { place }),
   };
 }
@@ -101,7 +109,7 @@ async function placeOf(thrown: unknown, mask: (text: string) => string): Promise
     const { place } = ModhostError.is(error) ? (error.details as { place?: Omit<SourcePlace, "text"> }) : {};
     if (place === undefined) continue;
     const text = await lineOf(place);
-    return { ...place, ...(text === undefined ? {} : { text: mask(text) }) };
+    return { ...place, ...(text === undefined ? {} : { text: shortened(mask(text)) }) };
   }
   return undefined;
 }

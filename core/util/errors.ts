@@ -162,5 +162,9 @@ export class HttpError extends Error {
 
 /** The message of anything that was thrown, for logs and error details. */
 export function reasonOf(thrown: unknown): string {
-  return thrown instanceof Error ? thrown.message : String(thrown);
+  try {
+    return String(thrown instanceof Error ? thrown.message : thrown);
+  } catch {
+    return "something was thrown that cannot be shown";
+  }
 }

@@ -5,7 +5,7 @@
  * request nor look into its answer.
  */
 import { createHmac, randomBytes, timingSafeEqual } from "node:crypto";
-import { mkdir, readFile, writeFile } from "node:fs/promises";
+import { mkdir, readFile, rename, writeFile } from "node:fs/promises";
 import { dirname } from "node:path";
 import type { HttpRequest } from "../../../core/types.ts";
 import { AdminError } from "../errors.ts";
@@ -27,13 +27,12 @@ export class PageKeys {
     this.cookie = `modhost_admin_${this.#digest("cookie").slice(0, 8)}`;
   }
 
-  /** Keeps its secret in a file, so that pages that are open go on after a restart. */
+  /** Keeps its secret in a file, so that pages that are open go on after a restart; where none can be written, in memory. */
   static async in(file: string): Promise<PageKeys> {
     const kept = await readFile(file).catch(() => undefined);
     if (kept?.length === SECRET_BYTES) return new PageKeys(kept);
     const secret = randomBytes(SECRET_BYTES);
-    await mkdir(dirname(file), { recursive: true, mode: 0o700 });
-    await writeFile(file, secret, { mode: 0o600 });
+    await keep(file, secret).catch(() => undefined);
     return new PageKeys(secret);
   }
 
@@ -89,4 +88,12 @@ export function isTyped({ headers, method }: HttpRequest): boolean {
 /** A navigation of a whole tab: no script can read its answer, and no frame shows it. */
 export function isNavigation({ headers }: HttpRequest): boolean {
   return headers.sec_fetch_mode === "navigate" && headers.sec_fetch_dest === "document";
+}
+
+/** In the place of what is there: never through a link, nor into a file that others may read. */
+async function keep(file: string, secret: Uint8Array): Promise<void> {
+  const draft = `${file}.${process.pid}`;
+  await mkdir(dirname(file), { recursive: true, mode: 0o700 });
+  await writeFile(draft, secret, { mode: 0o600 });
+  await rename(draft, file);
 }
