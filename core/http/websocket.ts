@@ -148,7 +148,7 @@ export class Connection implements WebSocketConnection {
     }
     this.#count(-message.length);
     this.#hold();
-    return turns.isSpent() ? turns.next().then(() => message) : Promise.resolve(message);
+    return turns.isSpentAtMessage() ? turns.next().then(() => message) : Promise.resolve(message);
   }
 
   [Symbol.asyncIterator](): AsyncIterator<WebSocketMessage> {

@@ -4,6 +4,9 @@ import type { Socket } from "node:net";
 /** Milliseconds of one turn of the event loop that messages of websockets are worked on; the rest comes in the next ones. */
 const MAX_TURN_MS = 10;
 
+/** Messages from one look at the clock to the next: it costs as much as a tiny message itself. */
+const MESSAGES_A_LOOK = 16;
+
 /**
  * One piece of the network may hold ten thousand messages, and of each connection Node reads up to 32 pieces in one turn.
  * When a turn has taken its time, further pieces stay where they are; connections go on in the order in which they came.
@@ -11,13 +14,26 @@ const MAX_TURN_MS = 10;
 export class WebsocketTurns {
   readonly #waiting = new Set<Socket>();
   #since: number | undefined;
+  #isSpent = false;
+  #messages = 0;
 
   /** Whether this turn has taken its time, which begins with the first who asks. */
   isSpent(): boolean {
-    if (this.#since !== undefined) return performance.now() - this.#since > MAX_TURN_MS;
-    this.#since = performance.now();
+    if (this.#isSpent) return true;
+    const now = performance.now();
+    if (this.#since !== undefined) {
+      this.#isSpent = now - this.#since > MAX_TURN_MS;
+      return this.#isSpent;
+    }
+    this.#since = now;
     setImmediate(() => this.#end());
     return false;
+  }
+
+  /** The same for one message of many, which looks at the clock now and then. */
+  isSpentAtMessage(): boolean {
+    if (this.#since !== undefined && ++this.#messages % MESSAGES_A_LOOK !== 0) return this.#isSpent;
+    return this.isSpent();
   }
 
   /** Resolves in a turn that has time left. */
@@ -40,6 +56,7 @@ export class WebsocketTurns {
 
   #end(): void {
     this.#since = undefined;
+    this.#isSpent = false;
     const [socket] = this.#waiting;
     if (socket === undefined) return;
     this.#waiting.delete(socket);
