@@ -66,12 +66,11 @@ export class Guards {
     this.#files = files;
   }
 
-  /** A file of users has changed since it was read, or since this was last asked. */
-  get isOutdated(): boolean {
-    const files = this.#look();
-    const isOther = files !== this.#files;
-    this.#files = files;
-    return isOther;
+  /** True once after a file of users has changed. */
+  noticeFiles(): boolean {
+    const before = this.#files;
+    this.#files = this.#look();
+    return this.#files !== before;
   }
 
   #look(): string {

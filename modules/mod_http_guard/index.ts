@@ -63,7 +63,7 @@ export default function load(module: View): void {
     configure();
   };
   module.add_timer(FILE_LOOK, () => {
-    if (!guards.isOutdated) return FILE_LOOK;
+    if (!guards.noticeFiles()) return FILE_LOOK;
     try {
       configure();
       module.log.info("The file of users was read again");

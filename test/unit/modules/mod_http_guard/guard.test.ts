@@ -43,8 +43,11 @@ async function guarded(http_guard: unknown, more: Record<string, unknown> = {}, 
     modules: { mod_hello: load, mod_open: counted().load, mod_operator: (module) => void (operator = module) },
     config: { modules_enabled: ["http", "http_guard", ...enabled], http_guard, ...more },
   });
-  const ask = (path: string, headers: Record<string, string> = {}) =>
-    host.client("HTTP/1.1").request({ path, headers });
+  const ask = (
+    path: string,
+    headers: Record<string, string | string[]> = {},
+    by: Parameters<typeof host.client>[0] = "HTTP/1.1",
+  ) => host.client(by).request({ path, headers });
   return { seen, host, ask, operator: operator as Module, [Symbol.asyncDispose]: () => host.stop() };
 }
 
@@ -97,10 +100,13 @@ describe("a guard", () => {
     assert.equal((await app.ask("/hello/", { "X-Remote-User": "anna" })).text, "anna anna");
     assert.equal((await app.ask("/hello/", { "X-Remote-User": "anna", X_Remote_User: "root" })).text, "anna anna");
     assert.equal((await app.ask("/hello/", { X_Remote_User: "root" })).status, 403);
+    assert.equal((await app.ask("/hello/", { "X-Remote-User": ["root", "anna"] })).status, 403);
     await using direct = await guarded(http_guard, { http_guard_users, trusted_proxies: [] });
     assert.equal((await direct.ask("/hello/", { "X-Remote-User": "anna" })).status, 403);
     const headers = { "X-Remote-User": "root", X_Remote_User: "root", authorization: basic("anna:a") };
-    assert.equal((await direct.ask("/open/", headers)).text, "undefined nobody");
+    for (const by of ["HTTP/1.1", "HTTP/2"] as const) {
+      assert.equal((await direct.ask("/open/", headers, by)).text, "undefined nobody", by);
+    }
     assert.equal(direct.seen.requests, 0);
   });
 
@@ -147,11 +153,25 @@ describe("a guard", () => {
     assert.match(JSON.stringify(status), /guards hello/);
   });
 
-  test("goes by the options of the virtual host", async () => {
-    const hosts = { "a.test": {}, "b.test": { http_guard: { hello: {} } } };
-    await using app = await guarded({ hello: { deny: ["127.0.0.1"] } }, { hosts });
-    const at = async (host: string) => (await app.ask("/hello/", { host })).status;
-    assert.deepEqual([await at("a.test"), await at("b.test")], [403, 200]);
+  test("goes by the options of the virtual host, also when they change", async () => {
+    const deny = { hello: { deny: ["127.0.0.1"] } };
+    const { load } = counted();
+    const set = (b: unknown) => ({
+      modules_enabled: ["http", "http_guard"],
+      http_guard: deny,
+      hosts: { "a.test": {}, "b.test": { http_guard: b } },
+    });
+    await using server = await reconfigured(set({}), [{ name: "mod_hello", load }]);
+    const at = (host: string) => server.get("/hello/", { host });
+    assert.match(await at("a.test"), /403/);
+    assert.match(await at("b.test"), /nobody/);
+    const plan = await server.apply(set({ hello: { users: ["*"] } }));
+    assert.deepEqual(
+      plan.modules.map(({ action, module }) => `${action} ${module}`),
+      ["tell http_guard"],
+    );
+    assert.match(await at("a.test"), /403/);
+    assert.match(await at("b.test"), /401/);
   });
 
   test("that is wrong prevents the start, and says what it is", async () => {
