@@ -10,6 +10,7 @@ import { fileURLToPath } from "node:url";
 import { type Browser, chromium } from "playwright-core";
 import { createHost } from "#core/index.ts";
 import type { HttpFiles } from "#core/types.ts";
+import { takePictures } from "./dashboard/pictures.ts";
 
 const images = fileURLToPath(new URL("../../docs/images/", import.meta.url));
 const folder = mkdtempSync(join(tmpdir(), "modhost-pages-"));
@@ -109,6 +110,7 @@ try {
   await host.start();
   const port = host.listening().find(({ scheme }) => scheme === "http")?.port;
   for (const page of pages) await shoot(browser, `http://127.0.0.1:${port}`, page);
+  await takePictures(browser, images);
 } finally {
   await browser.close();
   await host.stop();
