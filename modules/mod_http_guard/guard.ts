@@ -12,6 +12,9 @@ import type { Users } from "./users.ts";
 /** RFC 8555, 8.3: authorities ask by plain HTTP. */
 const PROOFS = "/.well-known/acme-challenge/";
 
+/** By plain HTTP it is not to be sent: RFC 6797, 7.2. */
+const STRICT = "strict-transport-security";
+
 const secureHeaders: Readonly<Record<string, string>> = {
   "X-Content-Type-Options": "nosniff",
   "X-Frame-Options": "SAMEORIGIN",
@@ -60,10 +63,11 @@ export class Guard {
 
   /** Undefined: the request may go on. Its order is that of the README. */
   check(context: MiddlewareContext, request: HttpRequest): Refusal | undefined | Promise<Refusal | undefined> {
-    const { https, hsts } = this.#entry;
+    const { https } = this.#entry;
     const user = this.#identity?.take(context, request);
-    for (const [name, value] of this.#headers) context.set(name, value);
-    if (hsts > 0 && request.secure) context.set("Strict-Transport-Security", `max-age=${Math.floor(hsts)}`);
+    for (const [name, value] of this.#headers) {
+      if (request.secure || name.toLowerCase() !== STRICT) context.set(name, value);
+    }
     if (!this.#mayAsk(request.ip)) {
       return { reason: "address", status: 403, message: "This is not for the address that you ask from" };
     }
@@ -92,7 +96,7 @@ function limitOf({ rate, burst }: GuardEntry, { option, limit }: GuardPlace): Ra
 }
 
 /** What the option adds goes before what it stands for; an empty text takes a header away. */
-function headersOf({ secure_headers, headers }: GuardEntry, option: string): [string, string][] {
+function headersOf({ secure_headers, hsts, headers }: GuardEntry, option: string): [string, string][] {
   const own = Object.entries(headers).map(([name, value]): [string, string] => {
     const place = `${option}.headers.${name}`;
     checkedName(name, place);
@@ -101,7 +105,10 @@ function headersOf({ secure_headers, headers }: GuardEntry, option: string): [st
     return [name, value];
   });
   const named = new Set(own.map(([name]) => name.toLowerCase()));
-  const added = secure_headers ? Object.entries(secureHeaders).filter(([name]) => !named.has(name.toLowerCase())) : [];
+  const added = Object.entries({
+    ...(secure_headers ? secureHeaders : {}),
+    ...(hsts > 0 ? { "Strict-Transport-Security": `max-age=${Math.floor(hsts)}` } : {}),
+  }).filter(([name]) => !named.has(name.toLowerCase()));
   return [...added, ...own.filter(([, value]) => value !== "")];
 }
 

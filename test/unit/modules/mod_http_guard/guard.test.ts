@@ -128,6 +128,7 @@ describe("a guard", () => {
     const sent = await app.ask("/hello/a?b=c");
     assert.deepEqual([sent.status, sent.header("location")], [308, `https://127.0.0.1:${app.host.https}/hello/a?b=c`]);
     assert.equal((await app.ask("/.well-known/acme-challenge/x")).status, 404);
+    assert.equal(sent.header("strict-transport-security"), undefined, "by plain HTTP");
     assert.equal(app.seen.requests, 0);
     const behind = await app.ask("/hello/", { host: "a.test:80", "X-Forwarded-Proto": "http" });
     assert.equal(behind.header("location"), "https://a.test/hello/");
@@ -144,10 +145,19 @@ describe("a guard", () => {
     );
   });
 
+  test("takes Strict-Transport-Security as it is written in headers", async () => {
+    const text = "max-age=60; includeSubDomains";
+    await using app = await guarded({ hello: { hsts: "180d", headers: { "strict-transport-security": text } } });
+    const by = async (proto: string) =>
+      (await app.ask("/hello/", { "X-Forwarded-Proto": proto })).header("strict-transport-security");
+    assert.deepEqual([await by("https"), await by("http")], [text, undefined]);
+  });
+
   test("counts what it refuses by app and reason", async () => {
     await using app = await guarded({ hello: { deny: ["127.0.0.1"] } }, {}, ["http_openmetrics"]);
     await app.ask("/hello/");
     const { text } = await app.ask("/metrics");
+    assert.match(text, /modhost_http_middleware_failed_total\{.*guard of hello.*\} 0\n/, "a refusal is no failure");
     assert.match(text, /modhost_http_guard_refusals_total\{app="hello",reason="address"\} 1\n/);
     const status = app.host.host.modules().find(({ name }) => name === "http_guard");
     assert.match(JSON.stringify(status), /guards hello/);
