@@ -25,6 +25,8 @@ describe("the tarball", () => {
 
   test("holds the program, what it reads, and nothing else", () => {
     const kinds = packed.files.map((path) => {
+      const page = /^dist\/modules\/\w+\/pages\/.*(\.\w+)$/.exec(path);
+      if (page !== null) return `dist/modules pages ${page[1]}`;
       if (path.startsWith("dist/")) return path.replace(/^dist\/(core|modules)\/.*?(\.d\.ts|\.js)$/, "dist/$1 $2");
       return path.startsWith("core/cli/scaffold/") ? "core/cli/scaffold" : path;
     });
@@ -42,6 +44,8 @@ describe("the tarball", () => {
       "dist/core .js",
       "dist/modules .d.ts",
       "dist/modules .js",
+      "dist/modules pages .css",
+      "dist/modules pages .js",
       "package.json",
     ]);
   });

@@ -13,7 +13,7 @@ const limits = { pingInterval: 10, closeTimeout: 0.1, maxMessage: 64 * 1024, max
 
 describe("silence", () => {
   test("a client that reads slowly, while a ping waits behind what it was sent, is not silent", async () => {
-    await using service = await serving({ websocket: { ...limits, pingInterval: 0.1 } });
+    await using service = await serving({ websocket: { ...limits, pingInterval: 0.5 } });
     using client = await SocketClient.open(service.url);
     const socket = await service.accepted;
     const count = 96;

@@ -154,7 +154,8 @@ describe("what a module leaves behind is named:", () => {
       };
     });
     await assert.rejects(
-      assertNothingLeft(host, "leaky", { within: 0 }),
+      // The host may still be writing its record of the change.
+      assertNothingLeft(host, "leaky", { within: 0.5 }),
       /running module\.unload \(no\), undoing database \(still busy\)$/,
     );
     isClumsy = false;
