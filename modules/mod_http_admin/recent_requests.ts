@@ -3,6 +3,8 @@ import type { HttpFinishedEvent, Module } from "../../core/types.ts";
 import type { FinishedRequest } from "./types.ts";
 
 const MAX_REQUESTS = 1000;
+/** Of a busier server that many of those that failed are kept, and that many of the others: nobody could read more. */
+const MAX_A_SECOND = 100;
 /** Characters of a path. */
 const MAX_PATH = 1024;
 
@@ -26,10 +28,15 @@ interface Kept extends Omit<FinishedRequest, "time"> {
 export class RecentRequests {
   readonly #ring: Kept[] = [];
   readonly #hearing = new Set<(request: FinishedRequest) => void>();
+  readonly #failed = new PerSecond(MAX_A_SECOND);
+  readonly #others = new PerSecond(MAX_A_SECOND);
   #next = 0;
 
   constructor({ server }: Module) {
-    server.follow("http-finished", (event) => this.#add(keptOf(event)));
+    server.follow("http-finished", (event) => {
+      const isKept = (event.status >= 500 ? this.#failed : this.#others).take();
+      if (isKept || this.#hearing.size > 0) this.#add(keptOf(event));
+    });
   }
 
   /** Hears each request that is over, until what this gives is called. */
@@ -65,6 +72,30 @@ export class RecentRequests {
     if (this.#hearing.size === 0) return;
     const told = shown(request);
     for (const hear of this.#hearing) hear(told);
+  }
+}
+
+/** So many in each second, the first ones. */
+export class PerSecond {
+  readonly #most: number;
+  readonly #now: () => number;
+  #second = -1;
+  #taken = 0;
+
+  /** `now`: milliseconds. */
+  constructor(most: number, now: () => number = () => performance.now()) {
+    this.#most = most;
+    this.#now = now;
+  }
+
+  take(): boolean {
+    const second = Math.floor(this.#now() / 1000);
+    if (second !== this.#second) {
+      this.#second = second;
+      this.#taken = 0;
+    }
+    this.#taken += 1;
+    return this.#taken <= this.#most;
   }
 }
 

@@ -46,7 +46,7 @@ export const recentOperations = [
     method: "GET",
     path: "/requests",
     scope: "read",
-    help: "The latest requests that are over, up to 1,000, the oldest first; those that follow are events of the topic requests",
+    help: "The latest requests that are over, up to 1,000 (of a busy server 100 a second, and as many that failed), the oldest first; those that follow are events of the topic requests",
     input: {
       app: { type: "string", describe: "The app that answered" },
       module: { type: "string", describe: "The module that answered" },

@@ -1,0 +1,33 @@
+import assert from "node:assert/strict";
+import { describe, test } from "node:test";
+import { PerSecond } from "#modules/mod_http_admin/recent_requests.ts";
+import type { FinishedRequest } from "#modules/mod_http_admin/types.ts";
+import { adminHost } from "./support.ts";
+
+describe("the latest requests", () => {
+  test("are so many of each second, the first ones", () => {
+    let now = 0;
+    const few = new PerSecond(2, () => now);
+    assert.deepEqual([few.take(), few.take(), few.take()], [true, true, false]);
+    now = 999;
+    assert.equal(few.take(), false);
+    now = 1000;
+    assert.deepEqual([few.take(), few.take(), few.take()], [true, true, false]);
+  });
+
+  test("of a burst have what failed, however many others there were", async (t) => {
+    const host = await adminHost(t, {
+      modules: [
+        {
+          name: "shop",
+          load: (module) => module.provides("http", { route: { GET: () => "open", "GET /fail": () => 500 } }),
+        },
+      ],
+    });
+    for (let at = 0; at < 300; at += 1) await host.inject({ path: "/shop" });
+    await host.inject({ path: "/shop/fail" });
+    const { value } = await host.call<FinishedRequest[]>("GET", "/requests?limit=1000");
+    assert.ok(value.length >= 101 && value.length <= 302, `${value.length} are kept`);
+    assert.deepEqual([value.at(-1)?.path, value.at(-1)?.status], ["/shop/fail", 500]);
+  });
+});
