@@ -55,7 +55,7 @@ export function parsePb(bytes: Uint8Array): PbNode {
   const data = fieldsOf(bytes, (link) => {
     // Errors cost more than links: a block may be nothing but links that are none.
     if (fault !== undefined) {
-      readLink(link);
+      if (link.length > 0) readLink(link);
       return;
     }
     try {
