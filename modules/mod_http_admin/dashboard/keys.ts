@@ -5,8 +5,9 @@
  * request nor look into its answer.
  */
 import { createHmac, randomBytes, timingSafeEqual } from "node:crypto";
-import { mkdir, readFile, rename, writeFile } from "node:fs/promises";
+import { readFile, rename, writeFile } from "node:fs/promises";
 import { dirname } from "node:path";
+import { makePrivateFolder } from "../../../core/index.ts";
 import type { HttpRequest } from "../../../core/types.ts";
 import { AdminError } from "../errors.ts";
 
@@ -93,7 +94,7 @@ export function isNavigation({ headers }: HttpRequest): boolean {
 /** In the place of what is there: never through a link, nor into a file that others may read. */
 async function keep(file: string, secret: Uint8Array): Promise<void> {
   const draft = `${file}.${process.pid}`;
-  await mkdir(dirname(file), { recursive: true, mode: 0o700 });
+  makePrivateFolder(dirname(file));
   await writeFile(draft, secret, { mode: 0o600 });
   await rename(draft, file);
 }

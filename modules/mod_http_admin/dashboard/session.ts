@@ -5,7 +5,7 @@ import type { Handler, HttpRequest, Module, RouteTable } from "../../../core/typ
 import type { Authorize } from "../access.ts";
 import { answered } from "../api.ts";
 import { AdminError } from "../errors.ts";
-import type { PageKeys } from "./keys.ts";
+import { isOfBrowser, type PageKeys } from "./keys.ts";
 
 export interface SessionDeps {
   readonly module: Module;
@@ -27,9 +27,14 @@ export function sessionRoutes({ module, keys, authorize }: SessionDeps): RouteTa
       return json({ by, scopes: [...scopes] }, { headers: { set_cookie: await cookie(request, credentials) } });
     });
   const signOut: Handler = (event) =>
-    answered(module, event, async () =>
-      json({}, { headers: { set_cookie: await cookie(event.request, "", "; Max-Age=0") } }),
-    );
+    answered(module, event, async () => {
+      const { request } = event;
+      const pages = await keys();
+      const session = pages.session(request);
+      // Another page of this origin shall sign nobody out.
+      if (session !== undefined && isOfBrowser(request)) pages.assert(request, `session ${session}`);
+      return json({}, { headers: { set_cookie: await cookie(request, "", "; Max-Age=0") } });
+    });
 
   /** Sent along when a link leads here, but with nothing that a page of another site asks for. */
   async function cookie(request: HttpRequest, value: string, end = ""): Promise<string> {

@@ -20,7 +20,7 @@ import {
   useQuery,
 } from "modhost/admin";
 import { useEffect, useState } from "preact/hooks";
-import { shortened } from "./parts.js";
+import { Pager, shortened } from "./parts.js";
 import { Picture } from "./picture.js";
 
 const PAGE = 100;
@@ -95,14 +95,7 @@ function Links({ links, offset, onMove }) {
   const { total, items } = links;
   return html`<${Section} title=${`Links (${count(total)})`}>
     <${Table} label="Links" rows=${items.map((/** @type {any} */ item, /** @type {number} */ at) => ({ ...item, at }))} rowKey=${(/** @type {any} */ row) => String(row.at)} columns=${columns} empty=${html`<p class="soft">It leads nowhere.</p>`} />
-    ${
-      total > PAGE &&
-      html`<nav class="pager" aria-label="Pages of links">
-        <${Button} disabled=${offset === 0} onClick=${() => onMove(Math.max(0, offset - PAGE))}>Earlier<//>
-        <span>${count(offset + 1)} to ${count(Math.min(total, offset + PAGE))}</span>
-        <${Button} disabled=${offset + PAGE >= total} onClick=${() => onMove(offset + PAGE)}>Further<//>
-      </nav>`
-    }
+    <${Pager} label="Pages of links" size=${PAGE} total=${total} offset=${offset} onMove=${onMove} />
   <//>`;
 }
 

@@ -1,6 +1,6 @@
 /** What several pages of the node show. */
 import { html } from "htm/preact";
-import { Copy, Link, Notice } from "modhost/admin";
+import { Button, Copy, count, Link, Notice } from "modhost/admin";
 
 /** A CID, short, with its whole text to copy. @param {{ cid: string }} props */
 export function Cid({ cid }) {
@@ -15,3 +15,16 @@ export const Offline = ({ online }) =>
   online
     ? null
     : html`<${Notice} tone="warn">The node is offline: it has no peers. <span>Start it with the option <code>node_offline</code> false.</span><//>`;
+
+/**
+ * Moves among the pages of a list; nothing where all of it is on one.
+ * @param {{ label: string, size: number, total: number, offset: number, onMove: (offset: number) => void }} props
+ */
+export function Pager({ label, size, total, offset, onMove }) {
+  if (total <= size) return null;
+  return html`<nav class="pager" aria-label=${label}>
+    <${Button} disabled=${offset === 0} onClick=${() => onMove(Math.max(0, offset - size))}>Earlier<//>
+    <span>${count(offset + 1)} to ${count(Math.min(total, offset + size))} of ${count(total)}</span>
+    <${Button} disabled=${offset + size >= total} onClick=${() => onMove(offset + size)}>Further<//>
+  </nav>`;
+}

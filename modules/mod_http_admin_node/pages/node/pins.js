@@ -5,7 +5,6 @@ import {
   Button,
   Choice,
   Confirm,
-  count,
   counted,
   Empty,
   Load,
@@ -20,7 +19,7 @@ import {
   useQuery,
 } from "modhost/admin";
 import { useState } from "preact/hooks";
-import { Cid } from "../parts.js";
+import { Cid, Pager } from "../parts.js";
 import { Jobs } from "./jobs.js";
 
 const PAGE = 100;
@@ -55,7 +54,7 @@ export default function Pins() {
     <${Load} of=${pins}>${(/** @type {any} */ { total, pins: rows }) => {
       const empty = html`<${Empty} title=${search === "" && type === "" ? "Nothing is pinned." : "No pin like that."}><p>What is neither pinned nor in Files goes with the next garbage collection.</p><//>`;
       return html`<${Table} label="Pins" rows=${rows} rowKey=${(/** @type {any} */ row) => row.cid} columns=${columnsWith(setDialog)} empty=${empty} />
-        <${Pager} total=${total} offset=${Number(offset)} onMove=${(/** @type {number} */ to) => setOffset(String(to))} />`;
+        <${Pager} label="Pages of pins" size=${PAGE} total=${total} offset=${Number(offset)} onMove=${(/** @type {number} */ to) => setOffset(String(to))} />`;
     }}<//>
   <//>`;
 }
@@ -76,16 +75,6 @@ function columnsWith(open) {
         <${Button} kind="quiet" onClick=${() => open({ kind: "remove", pin })} aria-label=${`Remove the pin ${pin.cid}`}>Remove<//>`,
     },
   ];
-}
-
-/** @param {{ total: number, offset: number, onMove: (offset: number) => void }} props */
-function Pager({ total, offset, onMove }) {
-  if (total <= PAGE) return null;
-  return html`<nav class="pager" aria-label="Pages of the list">
-    <${Button} disabled=${offset === 0} onClick=${() => onMove(Math.max(0, offset - PAGE))}>Earlier<//>
-    <span>${count(offset + 1)} to ${count(Math.min(total, offset + PAGE))} of ${count(total)}</span>
-    <${Button} disabled=${offset + PAGE >= total} onClick=${() => onMove(offset + PAGE)}>Further<//>
-  </nav>`;
 }
 
 /** @param {{ onClose: () => void }} props */

@@ -114,6 +114,10 @@ describe("signing in", () => {
     assert.deepEqual(who.json(), { by: "token desk", scopes: ["read"] });
     const change = { ...asked, "X-Modhost-Page": key, "X-Modhost-Admin": "1" };
     assert.equal((await get("/admin/api/modules/http/reload", change, { method: "POST", ...far })).status, 403);
+    const leave = { ...asked, "X-Modhost-Admin": "1" };
+    const signOut = (headers: Record<string, string>) => get("/admin/session", headers, { method: "DELETE", ...far });
+    assert.equal((await signOut(leave)).status, 403, "another page signs nobody out");
+    assert.equal((await signOut({ ...leave, "X-Modhost-Page": key })).status, 200);
     await host.call("POST", "/tokens/desk/revoke");
     assert.equal((await get("/admin/api/whoami", { ...asked, "X-Modhost-Page": key }, far)).status, 403);
     assert.equal(keyIn((await get("/admin/", { ...navigation, ...session }, far)).body), "");
