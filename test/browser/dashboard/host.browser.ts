@@ -2,7 +2,7 @@
 import assert from "node:assert/strict";
 import { after, before, describe, test } from "node:test";
 import type { Browser } from "playwright-core";
-import { DESK, faultsOfAccess, launched, opened, PHONE, paths, settled } from "./pages.ts";
+import { confirmed, DESK, faultsOfAccess, launched, opened, PHONE, paths, settled } from "./pages.ts";
 import { Server, shop } from "./server.ts";
 
 let browser: Browser;
@@ -168,7 +168,7 @@ describe("tokens", () => {
     assert.equal((await answer()).status, 200);
     await page.getByRole("button", { name: "I have it" }).click();
     await page.getByRole("button", { name: "Revoke deploy" }).click();
-    await page.getByRole("dialog").getByRole("button", { name: "Revoke" }).click();
+    await confirmed(page, "Revoke");
     await page.getByText("The token deploy was revoked.").waitFor();
     assert.equal((await answer()).status, 401);
   });

@@ -5,7 +5,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { after, before, describe, test } from "node:test";
 import type { Browser, Page } from "playwright-core";
-import { launched, opened, settled } from "./pages.ts";
+import { confirmed, launched, opened, settled } from "./pages.ts";
 import { Server } from "./server.ts";
 
 /** The long form: files of 1 GiB. */
@@ -149,12 +149,12 @@ describe("the node", () => {
     const { page } = tab;
     await page.getByRole("button", { name: "Connect to a peer" }).click();
     await page.getByLabel("Address").fill(address);
-    await page.getByRole("dialog").getByRole("button", { name: "Connect" }).click();
+    await confirmed(page, "Connect");
     await page.getByText(/^connect .* success$/).waitFor();
     const row = page.getByRole("table", { name: "Peers" }).getByRole("row").nth(1);
     await row.getByRole("button").click();
     await page.getByRole("button", { name: "Disconnect" }).click();
-    await page.getByRole("dialog").getByRole("button", { name: "Disconnect" }).click();
+    await confirmed(page, "Disconnect");
     await page.getByText(/^disconnect .* success$/).waitFor();
   });
 
@@ -165,22 +165,27 @@ describe("the node", () => {
     const { Hash } = (await added.json()) as { Hash: string };
     await using tab = await opened(browser, `${server.base}/admin/node/pins`);
     const { page } = tab;
+    // A server that is busy: what comes after the dialog has to wait for it.
+    await page.route("**/rename", async (route) => {
+      await page.waitForTimeout(300);
+      await route.continue();
+    });
     await page.getByRole("button", { name: "Pin", exact: true }).click();
     await page.getByLabel("CID or path").fill(Hash);
     await page.getByLabel("Name", { exact: true }).fill("first");
-    await page.getByRole("dialog").getByRole("button", { name: "Pin", exact: true }).click();
+    await confirmed(page, "Pin");
     await page.getByRole("row", { name: /first.*recursive/ }).waitFor();
     await page.getByRole("button", { name: `Rename the pin ${Hash}` }).click();
     await page.getByLabel("Name", { exact: true }).fill("second");
-    await page.getByRole("dialog").getByRole("button", { name: "Rename" }).click();
+    await confirmed(page, "Rename");
     await page.getByRole("searchbox", { name: "Name or CID" }).fill("second");
     await page.getByRole("row", { name: /second.*recursive/ }).waitFor();
     await page.getByRole("button", { name: `Remove the pin ${Hash}` }).click();
-    await page.getByRole("dialog").getByRole("button", { name: "Remove" }).click();
+    await confirmed(page, "Remove");
     await page.getByText("No pin like that.").waitFor();
     await page.goto(`${server.base}/admin/node`);
     await page.getByRole("button", { name: "Collect garbage" }).click();
-    await page.getByRole("dialog").getByRole("button", { name: "Collect" }).click();
+    await confirmed(page, "Collect");
     await page
       .getByRole("table", { name: "Jobs" })
       .getByRole("row", { name: /gc|garbage.*done/i })
@@ -200,10 +205,10 @@ describe("the node", () => {
     await page.goto(`${server.base}/admin/node/keys`);
     await page.getByRole("button", { name: "New key" }).click();
     await page.getByRole("dialog").getByLabel("Name", { exact: true }).fill("site");
-    await page.getByRole("dialog").getByRole("button", { name: "Make it" }).click();
+    await confirmed(page, "Make it");
     await page.getByRole("button", { name: "Publish site" }).click();
     await page.getByLabel("CID or path").fill(`/ipfs/${Hash}`);
-    await page.getByRole("dialog").getByRole("button", { name: "Publish" }).click();
+    await confirmed(page, "Publish");
     await page.getByText(`site leads to /ipfs/${Hash} now.`).waitFor();
   });
 });

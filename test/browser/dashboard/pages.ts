@@ -64,6 +64,16 @@ export async function settled(page: Page): Promise<void> {
   await page.locator(".loading").first().waitFor({ state: "detached" });
 }
 
+/**
+ * Presses a button of the dialog that is open, and waits until that has closed. Until then what lies behind it takes no
+ * focus: text that a test fills in there goes to the dialog.
+ */
+export async function confirmed(page: Page, button: string): Promise<void> {
+  const dialog = page.getByRole("dialog");
+  await dialog.getByRole("button", { name: button, exact: true }).click();
+  await dialog.waitFor({ state: "detached" });
+}
+
 /** What a checker of accessibility finds. The policy of the page lets no script in: it is checked without. */
 export async function faultsOfAccess(page: Page): Promise<string[]> {
   const { violations } = (await page.evaluate(`${axe}; axe.run(document, { resultTypes: ["violations"] })`)) as {
