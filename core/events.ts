@@ -1,6 +1,9 @@
 /** A value given to the handlers of one event; handlers and firers agree on its fields. */
 export type EventHandler = (data: never) => unknown;
 
+/** Hears of a hook that threw or rejected. */
+export type HookFailed = (error: unknown, event: string) => void;
+
 /** The host name that stands for the whole server. */
 const everyHost = "*";
 
@@ -65,14 +68,16 @@ export class EventBus {
   }
 
   /** Tells every hook, whatever the others answer; `failed` hears of those that throw or reject. */
-  announce(event: string, data: unknown, failed: (error: unknown) => void, host: string = everyHost): void {
-    for (const hook of this.#hooks.get(event) ?? []) {
+  announce(event: string, data: unknown, failed: HookFailed, host: string = everyHost): void {
+    const list = this.#hooks.get(event);
+    if (list === undefined) return;
+    for (const hook of list) {
       if (!hears(hook, host)) continue;
       try {
         const answer = hook.handler(data);
-        if (answer instanceof Promise) answer.catch(failed);
+        if (answer instanceof Promise) answer.catch((error: unknown) => failed(error, event));
       } catch (error) {
-        failed(error);
+        failed(error, event);
       }
     }
   }

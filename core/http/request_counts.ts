@@ -84,20 +84,32 @@ export class RouteCounts {
     add(BUCKETS + bucket, 1);
   }
 
+  /** Takes over what another has counted. */
+  add(other: RouteCounts): void {
+    for (let at = 0; at < LENGTH; at += 1) this.#numbers[at] = this.#at(at) + other.#at(at);
+  }
+
   #at(index: number): number {
     return this.#numbers[index] as number;
   }
 }
 
 export class RequestCounts {
-  /** Of all requests together. */
-  readonly total = new RouteCounts("*", "*");
   /** By route; hardly ever do two modules have the same. */
   readonly #byRoute = new Map<string, RouteCounts[]>();
   #known = 0;
+  /** Of modules that were forgotten. */
+  readonly #gone = new RouteCounts("*", "*");
+
+  /** Of all requests together, as it is now: added up when somebody looks, and not with each request. */
+  get total(): RouteCounts {
+    const total = new RouteCounts("*", "*");
+    total.add(this.#gone);
+    for (const counts of this) total.add(counts);
+    return total;
+  }
 
   count(event: HttpFinishedEvent): void {
-    this.total.count(event);
     this.#of(event.module ?? NONE, event.route ?? NONE).count(event);
   }
 
@@ -105,6 +117,7 @@ export class RequestCounts {
   forget(module: string): void {
     for (const [route, all] of this.#byRoute) {
       const kept = all.filter((counts) => counts.module !== module);
+      for (const counts of all) if (counts.module === module) this.#gone.add(counts);
       this.#known -= all.length - kept.length;
       if (kept.length === 0) this.#byRoute.delete(route);
       else this.#byRoute.set(route, kept);

@@ -1,6 +1,7 @@
 import { readFile } from "node:fs/promises";
 import { join, resolve } from "node:path";
 import type { Config } from "../config/index.ts";
+import type { HookFailed } from "../events.ts";
 import { appName } from "../http/app_urls.ts";
 import type {
   EventHandler,
@@ -72,6 +73,8 @@ export class ModuleApi implements Module {
   /** Set for the object of one host that a global module gets. */
   readonly #host: string | undefined;
   readonly #shared = new Map<string, Record<string, unknown>>();
+  readonly #hookFailed: HookFailed = (error, event) =>
+    this.log.error("A hook of %s failed: %s", event, reasonOf(error));
   #log: ModuleLog | undefined;
   #server: Server | undefined;
 
@@ -194,8 +197,7 @@ export class ModuleApi implements Module {
   }
 
   announce_event(event: string, data?: unknown, host = "*"): void {
-    const failed = (error: unknown) => this.log.error("A hook of %s failed: %s", event, reasonOf(error));
-    this.#context.bus.announce(event, data, failed, this.host === "*" ? host : this.host);
+    this.#context.bus.announce(event, data, this.#hookFailed, this.host === "*" ? host : this.host);
   }
 
   has_hooks(event: string): boolean {

@@ -1,6 +1,6 @@
 /** What an isolated module is given by its worker: the same module object, as far as its calls can cross a thread. */
 import { Config } from "../config/index.ts";
-import { EventBus } from "../events.ts";
+import { EventBus, type HookFailed } from "../events.ts";
 import { Items } from "../module/items.ts";
 import type { Release } from "../module/ledger.ts";
 import type { ModuleContext } from "../module/module_context.ts";
@@ -32,12 +32,12 @@ class WorkerBus extends EventBus {
     throw refuse(`fire ${event}, which waits for an answer`, "announce it with module.announce_event");
   }
 
-  override announce(event: string, data: unknown, _failed: (error: unknown) => void, host?: string): void {
+  override announce(event: string, data: unknown, _failed: HookFailed, host?: string): void {
     this.#tell("announce", event, data, host);
   }
 
   /** An event of the host has come. */
-  hear(event: string, data: unknown, failed: (error: unknown) => void): void {
+  hear(event: string, data: unknown, failed: HookFailed): void {
     super.announce(event, data, failed);
   }
 }

@@ -75,26 +75,21 @@ export class RecentRequests {
   }
 }
 
-/** So many in each second, the first ones. */
+/** So many in each second, the first ones. The clock is not looked at for each: a timer runs while there are any. */
 export class PerSecond {
   readonly #most: number;
-  readonly #now: () => number;
-  #second = -1;
+  readonly #inSecond: (renew: () => void) => void;
   #taken = 0;
 
-  /** `now`: milliseconds. */
-  constructor(most: number, now: () => number = () => performance.now()) {
+  /** `inSecond` calls what it is given a second later. */
+  constructor(most: number, inSecond: (renew: () => void) => void = (renew) => void setTimeout(renew, 1000).unref()) {
     this.#most = most;
-    this.#now = now;
+    this.#inSecond = inSecond;
   }
 
   take(): boolean {
-    const second = Math.floor(this.#now() / 1000);
-    if (second !== this.#second) {
-      this.#second = second;
-      this.#taken = 0;
-    }
     this.#taken += 1;
+    if (this.#taken === 1) this.#inSecond(() => (this.#taken = 0));
     return this.#taken <= this.#most;
   }
 }
