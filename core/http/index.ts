@@ -22,7 +22,7 @@ export { answerConditions, answerRanges, type ConditionAnswer, type RangeAnswer 
 export { followCuts } from "./in_flight.ts";
 export { httpMethods, patternHint } from "./keys.ts";
 export { contextOf } from "./koa.ts";
-export { type LayerInfo, MiddlewareLayer } from "./layer.ts";
+export { type DescribedLayer, type LayerInfo, MiddlewareLayer } from "./layer.ts";
 export { isForwarded, type StrangerReason, strangerReason } from "./local_caller.ts";
 export { koaHandler } from "./middleware.ts";
 export type { HttpModule } from "./module.ts";

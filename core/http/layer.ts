@@ -1,7 +1,7 @@
 /** Middleware that stands before apps: what a module gives to `provides("http-middleware")`, put into order. */
 import type { Context } from "koa";
-import type { HttpMiddleware, Module } from "../types.ts";
-import { ModhostError } from "../util/errors.ts";
+import type { HttpMiddleware, MiddlewareDescription, Module } from "../types.ts";
+import { ModhostError, reasonOf } from "../util/errors.ts";
 import { type Usage, usageOf } from "../util/usage.ts";
 import { InFlight } from "./in_flight.ts";
 import { compose, eventOf, type Run } from "./koa.ts";
@@ -28,6 +28,9 @@ export interface LayerInfo {
   readonly time: number;
 }
 
+/** A layer with what it tells people of itself. */
+export interface DescribedLayer extends LayerInfo, Required<MiddlewareDescription> {}
+
 /** A request on its way through layers. */
 export interface LayeredRequest extends ActiveRequest {
   /** The module in whose middleware an error arose. */
@@ -45,6 +48,7 @@ export class MiddlewareLayer {
   /** Its place among those of the same order: that of its loading, unless it is given. */
   readonly sequence: number;
   readonly #usage: Usage;
+  readonly #describe: HttpMiddleware["describe"];
   readonly #composed: Run;
   readonly #inFlight = new InFlight();
   #requests = 0;
@@ -53,7 +57,7 @@ export class MiddlewareLayer {
   #time = 0;
 
   /** @throws {ModhostError} HTTP_MIDDLEWARE_INVALID */
-  constructor({ name, middleware, order = 0, apps }: HttpMiddleware, owner: Module, sequence = ++made) {
+  constructor({ name, middleware, order = 0, apps, describe }: HttpMiddleware, owner: Module, sequence = ++made) {
     this.sequence = sequence;
     const invalid = (reason: string) => new ModhostError("HTTP_MIDDLEWARE_INVALID", { module: owner.name, reason });
     const list = [middleware].flat();
@@ -69,6 +73,7 @@ export class MiddlewareLayer {
     this.#usage = usageOf(owner);
     this.order = order;
     this.apps = apps && new Set(apps);
+    this.#describe = describe;
     this.#composed = composeAll(list);
   }
 
@@ -84,6 +89,17 @@ export class MiddlewareLayer {
       failed: this.#failed,
       time: this.#time,
     };
+  }
+
+  /** A description that fails is logged, and left out. */
+  get described(): DescribedLayer {
+    try {
+      const { settings = [], counts = [] } = this.#describe?.() ?? {};
+      return { ...this.info, settings, counts };
+    } catch (error) {
+      this.owner.log.error("The middleware %s cannot be described: %s", this.name, reasonOf(error));
+      return { ...this.info, settings: [], counts: [] };
+    }
   }
 
   readonly run: Run = async (context, next) => {

@@ -1,6 +1,6 @@
 import type Koa from "koa";
 import type { Module } from "../types.ts";
-import type { LayerInfo, MiddlewareLayer } from "./layer.ts";
+import type { DescribedLayer, LayerInfo, MiddlewareLayer } from "./layer.ts";
 import type { RequestCounts } from "./request_counts.ts";
 import type { RouteInfo } from "./route.ts";
 import type { Explanation, HttpService } from "./service.ts";
@@ -14,6 +14,8 @@ export interface HttpModule {
   explain(method: string, path: string, authority?: string): Explanation;
   /** The middleware before apps, the outermost first, with what it has done so far. */
   middleware(): LayerInfo[];
+  /** The same, with what each tells people of itself. */
+  describeMiddleware(): DescribedLayer[];
   /** What is being answered: a line each, such as `GET /path (3 s)`, the oldest first. */
   active(): string[];
   /** Requests by route: counted, once for all, while any module that has asked for them is loaded. */

@@ -3,7 +3,7 @@ import type Koa from "koa";
 import { badHost, VirtualHosts } from "./hosts.ts";
 import { namesOfCut } from "./in_flight.ts";
 import { hostApplication } from "./koa.ts";
-import { inOrder, type LayerInfo, type MiddlewareLayer } from "./layer.ts";
+import { type DescribedLayer, inOrder, type LayerInfo, type MiddlewareLayer } from "./layer.ts";
 import { Listeners, type Receiver, type TlsSource } from "./listeners.ts";
 import type { AppMount } from "./mount.ts";
 import type { NodeRequest, NodeResponse } from "./node_messages.ts";
@@ -168,6 +168,10 @@ export class HttpService implements PipelineService {
   /** The middleware before apps, the outermost first. */
   middleware(): LayerInfo[] {
     return inOrder(this.#layers).map(({ info }) => info);
+  }
+
+  describeMiddleware(): DescribedLayer[] {
+    return inOrder(this.#layers).map(({ described }) => described);
   }
 
   explain(method: string, path: string, authority?: string): Explanation {

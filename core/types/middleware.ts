@@ -66,4 +66,25 @@ export interface HttpMiddleware {
   readonly order?: number;
   /** Names of the apps that it stands before; default: all. */
   readonly apps?: readonly string[];
+  /** What it tells people of itself, beside the counts of requests that the server keeps: asked when somebody looks. */
+  readonly describe?: () => MiddlewareDescription;
+}
+
+/** Titles begin with a capital and have one to three words. */
+export interface MiddlewareDescription {
+  /** What it does as it is set now; nothing that is secret. */
+  readonly settings?: readonly {
+    readonly title: string;
+    readonly text: string;
+    /** The virtual host that it holds for; default: all that have no settings of their own. */
+    readonly host?: string;
+  }[];
+  /** What it has done so far. */
+  readonly counts?: readonly {
+    readonly title: string;
+    readonly value: number;
+    readonly unit?: "bytes";
+    /** When it last grew, in milliseconds since 1970. */
+    readonly last?: number | undefined;
+  }[];
 }

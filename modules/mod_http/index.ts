@@ -93,6 +93,7 @@ export default function http(module: Module): HttpModule {
     routes: () => service.routes(),
     explain: (method, path, authority) => service.explain(method, path, authority),
     middleware: () => service.middleware(),
+    describeMiddleware: () => service.describeMiddleware(),
     watchMiddleware,
     ...activity(service),
     counts: requestCounting(module),

@@ -98,6 +98,22 @@ export const shapes: Readonly<Record<string, Schema>> = {
     ["config"],
   ),
   Route: object({ method: text, path: text, host: text, app: text, module: text, kind: text }),
+  Middleware: object(
+    {
+      name: text,
+      module: text,
+      host: text,
+      order: number,
+      apps: list(text),
+      requests: integer,
+      answered: integer,
+      failed: integer,
+      time: number,
+      settings: list(object({ title: text, text, host: text }, ["host"])),
+      counts: list(object({ title: text, value: number, unit: { const: "bytes" }, last: number }, ["unit", "last"])),
+    },
+    ["apps"],
+  ),
   Explanation: object(
     {
       method: text,

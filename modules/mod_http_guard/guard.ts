@@ -2,6 +2,7 @@
 import { addressesOf } from "../../core/http/index.ts";
 import { ModhostError } from "../../core/index.ts";
 import type { HttpRequest, MiddlewareContext, Tokens } from "../../core/types.ts";
+import { type Settings, settingsOf } from "./description.ts";
 import { IdentityHeaders } from "./identity.ts";
 import type { GuardEntry } from "./options.ts";
 import { type RateLimit, readRate } from "./rate_limit.ts";
@@ -59,6 +60,13 @@ export class Guard {
     const needsSignIn = entry.users.length > 0 || scope !== "" || this.#identity !== undefined;
     const names = new Set(entry.users);
     this.#signIn = needsSignIn ? new SignIn({ realm: app, names, users, scope, tokens }) : undefined;
+  }
+
+  get settings(): Settings {
+    return settingsOf(
+      this.#entry,
+      this.#headers.map(([name]) => name),
+    );
   }
 
   /** Undefined: the request may go on. Its order is that of the README. */

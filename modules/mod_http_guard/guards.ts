@@ -1,6 +1,8 @@
 /** The guards of all hosts and apps, as the options are now. */
 import { statSync } from "node:fs";
+import { isDeepStrictEqual } from "node:util";
 import type { HttpRequest, MiddlewareContext, Module } from "../../core/types.ts";
+import type { Settings } from "./description.ts";
 import { Guard } from "./guard.ts";
 import type { options } from "./options.ts";
 import { RateLimit } from "./rate_limit.ts";
@@ -31,6 +33,17 @@ export class Guards {
   /** The guard of an app where the request was sent to. */
   of(host: string, app: string): Guard | undefined {
     return (this.#guards.get(host) ?? this.#guards.get("*"))?.get(app);
+  }
+
+  /** What the guard of an app does, and what it does on hosts where that differs. */
+  settings(app: string): Settings {
+    const settingsOn = (host: string) => this.of(host, app)?.settings ?? [{ title: "Guard", text: "none" }];
+    const usual = settingsOn("*");
+    const own = [...this.#guards.keys()].flatMap((host) => {
+      const settings = settingsOn(host);
+      return isDeepStrictEqual(settings, usual) ? [] : settings.map((setting) => ({ ...setting, host }));
+    });
+    return [...usual, ...own];
   }
 
   get apps(): string[] {

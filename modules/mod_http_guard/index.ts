@@ -1,9 +1,10 @@
 /** Guards before apps: who may ask, how often and how, by configuration. */
-import { createFigures, HttpError, reasonOf } from "../../core/index.ts";
+import { HttpError, reasonOf } from "../../core/index.ts";
 import type { HttpEvent, MiddlewareContext, Module } from "../../core/types.ts";
 import { Guards, type View } from "./guards.ts";
 import { options } from "./options.ts";
 import type { Refusal } from "./refusal.ts";
+import { Refusals } from "./refusals.ts";
 
 export { options };
 export const global = true;
@@ -20,14 +21,8 @@ const FILE_LOOK = 2;
  * leaves open connections alone.
  */
 export default function load(module: View): void {
-  const figures = createFigures({
-    modhost_http_guard_refusals_total: {
-      kind: "counter",
-      help: "Requests that a guard kept from an app: address, https (sent there), rate, sign_in, busy (too many passwords to check).",
-      labels: ["app", "reason"],
-    },
-  });
-  module.provides("metrics", figures);
+  const refusals = new Refusals();
+  module.provides("metrics", refusals.figures);
   const guards = new Guards(module);
   const guarded = new Set<string>();
 
@@ -39,11 +34,12 @@ export default function load(module: View): void {
       name: `guard of ${app}`,
       order: isOfAll ? ORDER_OF_ALL : ORDER_OF_ONE,
       ...(isOfAll ? {} : { apps: [app] }),
+      describe: () => ({ settings: guards.settings(app), counts: refusals.of(app) }),
       middleware: async (context, next) => {
         const { request } = (context.state as { event: HttpEvent }).event;
         const refusal = await guards.of(request.host, app)?.check(context, request);
         if (refusal === undefined) return next();
-        figures.add("modhost_http_guard_refusals_total", 1, app, refusal.reason);
+        refusals.add(app, refusal.reason);
         answer(context, refusal);
       },
     });

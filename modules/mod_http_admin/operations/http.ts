@@ -13,6 +13,15 @@ export const httpOperations = [
     run: ({ module }) => module.depends<HttpModule>("http").routes(),
   }),
   defineOperation({
+    name: "middleware",
+    method: "GET",
+    path: "/middleware",
+    scope: "read",
+    help: "What requests go through before they reach apps, the outermost first: guards, compression and other middleware",
+    answer: { type: "array", items: { $ref: "#/components/schemas/Middleware" } },
+    run: ({ module }) => module.depends<HttpModule>("http").describeMiddleware(),
+  }),
+  defineOperation({
     name: "explain",
     method: "GET",
     path: "/explain",

@@ -131,6 +131,23 @@ describe("the config file", () => {
   });
 });
 
+describe("middleware", () => {
+  test("tells what it does before which app, and counts as it happens", async () => {
+    await using tab = await opened(browser, `${server.base}/admin/middleware`);
+    const { page } = tab;
+    const guard = page.getByRole("region", { name: "guard of shop" });
+    await guard.getByText("not 192.0.2.1").waitFor();
+    const count = () => guard.locator("dt", { hasText: "Requests" }).locator("+ dd").textContent();
+    const before = Number(await count());
+    await fetch(`${server.base}/shop/`);
+    while (Number(await count()) <= before) await page.waitForTimeout(100);
+    await page.goto(`${server.base}/admin/routes`);
+    await page.getByLabel("Path").fill("/shop/");
+    await page.getByRole("button", { name: "Explain" }).click();
+    await page.getByText("First it goes through middleware: guard of shop.").waitFor();
+  });
+});
+
 describe("requests, routes and the log", () => {
   test("show what happens as it happens, and hostile names as text", async () => {
     await using tab = await opened(browser, `${server.base}/admin/requests`);

@@ -16,6 +16,7 @@ export const paths = [
     "modules",
     "modules/shop",
     "routes",
+    "middleware",
     "requests",
     "log",
     "config",

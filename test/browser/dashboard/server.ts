@@ -59,7 +59,8 @@ export class Server implements AsyncDisposable {
       "plugin_paths: [.]",
       "data_path: data",
       `node_repo: ${this.repo}`,
-      "modules_enabled: [http, http_admin, http_admin_node, http_errors, http_health, http_api, node, shop]",
+      "modules_enabled: [http, http_admin, http_admin_node, http_errors, http_guard, http_health, http_api, node, shop]",
+      "http_guard: { shop: { deny: [192.0.2.1] } }",
       more,
       "",
     ].join("\n");

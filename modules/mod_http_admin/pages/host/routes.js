@@ -156,6 +156,10 @@ function Explain() {
     ${
       found &&
       html`${
+        found.middleware.length > 0 &&
+        html`<p>First it goes through <${Link} to="middleware">middleware<//>: ${found.middleware.map((/** @type {any} */ { name }) => name).join(", ")}.</p>`
+      }
+      ${
         found.candidates.length > 0 &&
         html`<p>These are asked, in this order, until one answers:</p>
         <ol class="plain">${found.candidates.map((/** @type {any} */ each) => html`<li><code>${each.method} ${each.path}</code> of the module <${Link} to=${`modules/${each.module}`}>${each.module}<//></li>`)}</ol>`

@@ -7,6 +7,7 @@ export const hostSection = {
     { path: "overview", title: "Overview", load: () => import("./overview.js") },
     { path: "modules", title: "Modules", load: () => import("./modules.js") },
     { path: "routes", title: "Routes", load: () => import("./routes.js") },
+    { path: "middleware", title: "Middleware", load: () => import("./middleware.js") },
     { path: "requests", title: "Requests", load: () => import("./requests.js") },
     { path: "log", title: "Log", load: () => import("./log.js") },
     { path: "config", title: "Configuration", load: () => import("./config.js") },

@@ -1,0 +1,43 @@
+/** What a guard does, in words for people. Values of headers and passwords are not in it. */
+import type { MiddlewareDescription } from "../../core/types.ts";
+import type { GuardEntry } from "./options.ts";
+
+export type Settings = NonNullable<MiddlewareDescription["settings"]>;
+
+const DAY = 86_400;
+
+/** In the order of the checks. `headers` are the names of those that it adds. */
+export function settingsOf(entry: GuardEntry, headers: readonly string[]): Settings {
+  const { allow, deny, https, hsts, rate, burst, identity_headers } = entry;
+  const addresses = [
+    ...(allow.length > 0 ? [`only ${allow.join(", ")}`] : []),
+    ...(deny.length > 0 ? [`not ${deny.join(", ")}`] : []),
+  ];
+  const secure = [
+    ...(https ? ["plain HTTP is sent there"] : []),
+    ...(hsts > 0 ? [`browsers use nothing else for ${lengthOf(hsts)}`] : []),
+  ];
+  return [
+    {
+      title: "Identity",
+      text: identity_headers.length === 0 ? "" : `${identity_headers.join(", ")} of trusted proxies`,
+    },
+    { title: "Headers", text: headers.join(", ") },
+    { title: "Addresses", text: addresses.join("; ") },
+    { title: "HTTPS", text: secure.join("; ") },
+    { title: "Rate", text: rate === "" ? "" : `${rate} from an address${burst > 0 ? `, ${burst} at once` : ""}` },
+    { title: "Sign-in", text: waysIn(entry).join(", or ") },
+  ].filter(({ text }) => text !== "");
+}
+
+function waysIn({ users, token_scope: scope, identity_headers }: GuardEntry): string[] {
+  return [
+    ...(users.length > 0 ? [`password of ${users.includes("*") ? "any user" : users.join(", ")}`] : []),
+    ...(scope === "" ? [] : [`token with scope app:${scope}`]),
+    ...(identity_headers.length > 0 ? ["a trusted proxy says who asks"] : []),
+  ];
+}
+
+function lengthOf(seconds: number): string {
+  return seconds >= DAY ? `${Math.round(seconds / DAY)} d` : `${Math.round(seconds)} s`;
+}
