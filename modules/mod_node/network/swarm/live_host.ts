@@ -4,7 +4,7 @@ import { type CircuitRelayServerComponents, circuitRelayServer } from "@libp2p/c
 import { type DCUtRServiceComponents, dcutr } from "@libp2p/dcutr";
 import { start, stop, type Transport } from "@libp2p/interface";
 import { mdns } from "@libp2p/mdns";
-import { type UPnPNATComponents, uPnPNAT } from "@libp2p/upnp-nat";
+import type { UPnPNATComponents } from "@libp2p/upnp-nat";
 import type { Libp2p } from "libp2p";
 import type { ConfigFile } from "../../storage/repo/config.ts";
 import { NodeError } from "../../util/errors.ts";
@@ -16,6 +16,7 @@ import { type Multiaddr, parseMultiaddr, transportOf } from "./multiaddr.ts";
 import { replaceAnnounced } from "./patches/libp2p/replace_announced.ts";
 import { replaceUpgraders } from "./patches/libp2p/replace_upgraders.ts";
 import type { PatchNotices } from "./patches/notices.ts";
+import { portMapping } from "./port_mapping.ts";
 import { Switch } from "./switch.ts";
 import { encryptersOf, muxersOf, quicTransport, type TransportComponents, transportsOf } from "./transports.ts";
 
@@ -93,7 +94,7 @@ export class LiveHost {
     this.#autoNat = new AutoNatService(libp2p, components.registrar, config);
     this.#relay = new Switch(() => circuitRelayServer(RELAY_OPTIONS)(components));
     this.#dcutr = new Switch(() => dcutr()(components) as object);
-    this.#portMapping = new Switch(() => uPnPNAT()(components) as object);
+    this.#portMapping = new Switch(() => portMapping(components));
     this.#mdns = new Switch(() => this.#localDiscovery());
   }
 

@@ -3,11 +3,11 @@ import { circuitRelayTransport } from "@libp2p/circuit-relay-v2";
 import type { ConnectionEncrypter, StreamMuxerFactory, Transport } from "@libp2p/interface";
 import { noise } from "@libp2p/noise";
 import { type TCPSocketOptions, tcp } from "@libp2p/tcp";
-import { tls } from "@libp2p/tls";
 import { webSockets } from "@libp2p/websockets";
 import { yamux } from "@libp2p/yamux";
 import type { ConfigFile } from "../../storage/repo/config.ts";
 import { NodeError } from "../../util/errors.ts";
+import { lazyTls } from "./lazy_tls.ts";
 import { noiseCipher } from "./noise_cipher.ts";
 import { mplexFactory } from "./patches/mplex/mplex_factory.ts";
 import { replaceFrameDecoder } from "./patches/noise/frame_decoder.ts";
@@ -100,7 +100,7 @@ export function encryptersOf(config: Config, patches: PatchNotices): MakeEncrypt
       make: noise({ crypto: noiseCipher }),
     },
     // go-ipfs 0.9 refuses certificates of the library's TLS: they have a critical extension that it does not know.
-    { priority: config.value("Swarm.Transports.Security.TLS"), defaultPriority: 300, make: tls() },
+    { priority: config.value("Swarm.Transports.Security.TLS"), defaultPriority: 300, make: lazyTls() },
   ]).map((make) => (components) => patched(make(components), patches));
 }
 

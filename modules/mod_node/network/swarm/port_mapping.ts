@@ -1,0 +1,20 @@
+/** Ports mapped by UPnP (`Swarm.DisableNatPortMap`). What speaks it is loaded when it is started. */
+import { type Startable, start, stop } from "@libp2p/interface";
+import type { UPnPNATComponents } from "@libp2p/upnp-nat";
+
+export function portMapping(components: UPnPNATComponents): Startable {
+  let mapping: object | undefined;
+  let stopped = false;
+  return {
+    async start() {
+      const { uPnPNAT } = await import("@libp2p/upnp-nat");
+      if (stopped) return;
+      mapping = uPnPNAT()(components) as object;
+      await start(mapping);
+    },
+    async stop() {
+      stopped = true;
+      if (mapping !== undefined) await stop(mapping);
+    },
+  };
+}
