@@ -32,6 +32,12 @@ export function contextOf({ request }: { readonly request: HttpRequest }): Conte
   return context;
 }
 
+/** Asks compressors that stand before the app to leave the answer alone. */
+export function keepUncompressed({ request }: { readonly request: HttpRequest }): void {
+  const { context } = request as HttpRequest & { readonly context?: Context };
+  if (context !== undefined) context.compress = false;
+}
+
 /** What the host knows of a client goes before what Koa would make of the headers: they count as `trusted_proxies` says. */
 const clientFacts: Readonly<Record<string, (request: HttpRequest) => unknown>> = {
   ip: ({ ip }) => ip,

@@ -26,6 +26,8 @@ export interface MiddlewareContext {
   status: number;
   body: unknown;
   type: string;
+  /** False: nobody is to compress the answer. The host says so of event streams, and the RPC of the node of all it answers. */
+  compress?: unknown;
   /** `event` is the event that a route handler would get. */
   // biome-ignore lint/complexity/noBannedTypes: whatever type an author gives to the state of a context
   state: {};

@@ -1,5 +1,5 @@
 /** Mounts the API as an app of the host, at `/api/v0/...` and `/api/openapi.json`. */
-import { httpMethods } from "../../../core/http/index.ts";
+import { httpMethods, keepUncompressed } from "../../../core/http/index.ts";
 import type { Handler, Module, RouteTable } from "../../../core/types.ts";
 import { openApi } from "../rpc/openapi.ts";
 import type { Table } from "../rpc/table.ts";
@@ -17,7 +17,11 @@ export function apiRoutes(api: Api, table: Table): RouteTable {
   const every = (path: `/${string}`, handler: Handler) => {
     for (const method of httpMethods) route[`${method} ${path}`] = handler;
   };
-  every("/v0/*", (event, rest) => api.answer(event, rest ?? ""));
+  every("/v0/*", (event, rest) => {
+    // Clients know the answers byte for byte, and count on each piece of a stream as it comes.
+    keepUncompressed(event);
+    return api.answer(event, rest ?? "");
+  });
   every("/openapi.json", (event) => api.document(event, () => (document ??= openApi(table))));
   return route;
 }

@@ -1,0 +1,74 @@
+/** The entries of the option, by virtual host and app. */
+import { ModhostError } from "../../core/index.ts";
+import type { Module } from "../../core/types.ts";
+import type { Rules } from "./answer.ts";
+import { type EncodingName, encodingNames } from "./encodings.ts";
+import type { CompressEntry, options } from "./options.ts";
+
+export type View = Module<typeof options>;
+
+export class RuleBook {
+  /** By host; "*" has the options of the server. */
+  readonly #views: Map<string, View>;
+  /** By host, then by app. */
+  #rules: ReadonlyMap<string, ReadonlyMap<string, Rules>> = new Map();
+
+  constructor(module: View) {
+    this.#views = new Map([["*", module]]);
+  }
+
+  add(view: View): void {
+    this.#views.set(view.host, view);
+  }
+
+  of(host: string, app: string): Rules | undefined {
+    return (this.#rules.get(host) ?? this.#rules.get("*"))?.get(app);
+  }
+
+  get apps(): string[] {
+    return [...new Set(this.#rules.values().flatMap((host) => host.keys()))];
+  }
+
+  /** @throws {ModhostError} OPTION_INVALID: nothing has changed then */
+  configure(): void {
+    const rulesOf = (view: View) =>
+      new Map(Object.entries(view.get_option("http_compress")).map(([app, entry]) => [app, rulesFrom(entry, app)]));
+    this.#rules = new Map([...this.#views].map(([host, view]) => [host, rulesOf(view)]));
+  }
+}
+
+/** @throws {ModhostError} OPTION_INVALID */
+export function rulesFrom(entry: CompressEntry, app: string): Rules {
+  const option = `http_compress.${app}`;
+  const isKnown = (name: string): name is EncodingName => (encodingNames as readonly string[]).includes(name);
+  const encodings = entry.encodings.map((name) => {
+    if (!isKnown(name)) throw invalid(`${option}.encodings`, name, `one of ${encodingNames.join(", ")}`);
+    return name;
+  });
+  for (const path of entry.except) {
+    if (!path.startsWith("/")) throw invalid(`${option}.except`, path, "a path that begins with /");
+  }
+  return {
+    encodings,
+    isType: typeMatcher(entry.types, `${option}.types`),
+    minSize: entry.min_size,
+    eventStreams: entry.event_streams,
+    isOfOne: app !== "*",
+    isExcepted: (path) =>
+      entry.except.some((except) => path === except || path.startsWith(except.endsWith("/") ? except : `${except}/`)),
+  };
+}
+
+function typeMatcher(types: readonly string[], option: string): (type: string) => boolean {
+  if (types.length === 0) return () => false;
+  const patterns = types.map((type) => {
+    if (!/^[\w.+*-]+\/[\w.+*-]+$/.test(type)) throw invalid(option, type, "a content type such as text/*");
+    return type.toLowerCase().replace(/[.+]/g, "\\$&").replaceAll("*", "[^/]*");
+  });
+  const pattern = new RegExp(`^(?:${patterns.join("|")})$`);
+  return (type) => pattern.test(type);
+}
+
+function invalid(name: string, value: string, allowed: string): ModhostError {
+  return new ModhostError("OPTION_INVALID", { name, value: JSON.stringify(value), allowed: `it must be ${allowed}` });
+}

@@ -1,0 +1,25 @@
+/** The RPC of the node behind compression: its clients know the answers byte for byte. */
+import assert from "node:assert/strict";
+import { test } from "node:test";
+import { gunzipSync } from "node:zlib";
+import { startRpc } from "#test/unit/modules/mod_http_api/commands/support.ts";
+
+test("answers of the RPC stay as they are under *, and are compressed where the app is named", async () => {
+  const answers = async (http_compress: unknown) => {
+    const modules_enabled = ["http", "http_api", "http_compress"];
+    await using host = await startRpc({ modules_enabled, http_compress });
+    const headers = { "Accept-Encoding": "gzip" };
+    const rpc = await host.client("HTTP/1.1").request({ method: "POST", path: "/api/v0/commands", headers });
+    const document = await host.client("HTTP/1.1").request({ path: "/api/openapi.json", headers });
+    return { rpc, document };
+  };
+  const plain = await answers({});
+  const ofAll = await answers({ "*": {} });
+  const named = await answers({ "*": {}, api: { encodings: ["gzip"] } });
+  const lines = ({ rpc }: typeof plain) => rpc.lines.filter(([name]) => name !== "Date");
+  assert.ok(plain.rpc.bytes.length > 1024);
+  assert.deepEqual(ofAll.rpc.bytes, plain.rpc.bytes);
+  assert.deepEqual(lines(ofAll), lines(plain));
+  assert.equal(ofAll.document.header("content-encoding"), "gzip");
+  assert.deepEqual(gunzipSync(named.rpc.bytes), plain.rpc.bytes);
+});
