@@ -15,17 +15,10 @@ import {
   unchanged,
   varies,
 } from "./answer.ts";
+import type { Bounds } from "./bounds.ts";
 import { type EncodingName, encodings } from "./encodings.ts";
-import { FileCache, type FileState } from "./file_cache.ts";
-import { Jobs } from "./jobs.ts";
+import type { FileState } from "./file_cache.ts";
 import { PackedStream } from "./packed_stream.ts";
-
-export interface Limits {
-  readonly cacheBytes: number;
-  readonly cachedFile: number;
-  readonly jobs: number;
-  readonly streams: number;
-}
 
 /** What is told of the work. */
 export interface Watcher {
@@ -41,29 +34,14 @@ export interface Watcher {
 /** Milliseconds that bytes of a body are held back where nothing more comes, in the hope of better compression. */
 const MAX_HELD_BACK = 20;
 
+/** Compresses for one entry, within the bounds that all share. */
 export class Compressor {
-  readonly cache: FileCache;
-  readonly jobs: Jobs;
-  #limits: Limits;
-  #streams = 0;
+  readonly #bounds: Bounds;
   readonly #watcher: Watcher;
 
-  constructor(limits: Limits, watcher: Watcher) {
-    this.#limits = limits;
+  constructor(bounds: Bounds, watcher: Watcher) {
+    this.#bounds = bounds;
     this.#watcher = watcher;
-    this.cache = new FileCache(limits.cacheBytes);
-    this.jobs = new Jobs(limits.jobs);
-  }
-
-  set limits(limits: Limits) {
-    this.#limits = limits;
-    this.cache.max = limits.cacheBytes;
-    this.jobs.max = limits.jobs;
-  }
-
-  /** Answers that are being compressed piece by piece. */
-  get streams(): number {
-    return this.#streams;
   }
 
   /** Compresses what the context holds, where the rules and the client want it. */
@@ -92,7 +70,8 @@ export class Compressor {
 
   async #whole(context: Context, body: string | Uint8Array, encoding: EncodingName): Promise<void> {
     const plain = typeof body === "string" ? Buffer.from(body) : body;
-    const packed = await (this.jobs.try(() => encodings[encoding].whole(plain, "fast")) ?? this.#watcher.busy());
+    const packed = await (this.#bounds.jobs.try(() => encodings[encoding].whole(plain, "fast")) ??
+      this.#watcher.busy());
     if (packed === undefined || packed.length >= plain.length) return;
     this.#watcher.moved(encoding, plain.length, packed.length);
     this.#watcher.answered(encoding);
@@ -100,15 +79,15 @@ export class Compressor {
   }
 
   #stream(context: Context, body: Readable, encoding: EncodingName, flushAfter?: number): void {
-    if (this.#streams >= this.#limits.streams) {
+    const leave = this.#bounds.enterStream();
+    if (leave === undefined) {
       this.#watcher.busy();
       return;
     }
-    this.#streams += 1;
     const packed = new PackedStream(body, encodings[encoding], flushAfter, {
-      jobs: this.jobs,
+      jobs: this.#bounds.jobs,
       moved: (bytesIn, bytesOut) => this.#watcher.moved(encoding, bytesIn, bytesOut),
-      ended: () => void (this.#streams -= 1),
+      ended: leave,
     });
     this.#watcher.answered(encoding);
     recode(context, encoding, packed);
@@ -116,17 +95,17 @@ export class Compressor {
 
   /** A file that is sent whole comes from memory, where it is not too large; any other is a stream like all. */
   async #file(context: Context, body: ReadStream, encoding: EncodingName): Promise<void> {
-    const file = await wholeFile(context, body, this.#limits.cachedFile);
+    const file = await wholeFile(context, body, this.#bounds.cachedFile);
     if (file === undefined) {
       if (context.method === "HEAD") head(context, encoding);
       else this.#stream(context, body, encoding);
       return;
     }
-    const known = this.cache.find(file, encoding);
+    const known = this.#bounds.cache.find(file, encoding);
     if (known !== undefined) this.#watcher.kept();
     else if (context.method === "HEAD") return head(context, encoding);
     const pack = (bytes: Buffer) => encodings[encoding].whole(bytes, "well");
-    const made = known ?? this.cache.make(file, encoding, pack, this.jobs) ?? this.#watcher.busy();
+    const made = known ?? this.#bounds.cache.make(file, encoding, pack, this.#bounds.jobs) ?? this.#watcher.busy();
     const packed = (await made)?.bytes;
     if (packed === undefined) return;
     if (context.method === "HEAD") {

@@ -1,10 +1,13 @@
+/** What compression has done: for the metrics, and for people. */
 import { createFigures } from "../../core/index.ts";
-import type { MetricsProvider } from "../../core/types.ts";
+import type { MetricsProvider, MiddlewareDescription } from "../../core/types.ts";
 import type { Watcher } from "./compressor.ts";
+import type { EncodingName } from "./encodings.ts";
 
-/** What compression has done, as figures and as a sum. */
-export function compressionFigures() {
-  const figures = createFigures({
+type Counts = NonNullable<MiddlewareDescription["counts"]>;
+
+const figures = () =>
+  createFigures({
     modhost_http_compress_answers_total: {
       kind: "counter",
       help: "Answers that went out compressed.",
@@ -29,24 +32,65 @@ export function compressionFigures() {
     modhost_http_compress_cache_hits_total: { kind: "counter", help: "Files that came compressed from memory." },
     modhost_http_compress_cache_bytes: { kind: "gauge", help: "Memory of compressed files.", unit: "bytes" },
   });
-  const total = { bytesIn: 0, bytesOut: 0 };
-  const watcher: Watcher = {
-    answered: (encoding) => figures.add("modhost_http_compress_answers_total", 1, encoding),
-    moved: (encoding, bytesIn, bytesOut) => {
-      figures.add("modhost_http_compress_in_bytes_total", bytesIn, encoding);
-      figures.add("modhost_http_compress_out_bytes_total", bytesOut, encoding);
-      total.bytesIn += bytesIn;
-      total.bytesOut += bytesOut;
-    },
-    busy: () => figures.add("modhost_http_compress_busy_total"),
-    kept: () => figures.add("modhost_http_compress_cache_hits_total"),
-  };
-  const provider = (cached: () => number): MetricsProvider => ({
-    metrics: figures.metrics,
-    collect() {
-      figures.set("modhost_http_compress_cache_bytes", cached());
-      return figures.collect();
-    },
-  });
-  return { watcher, total: total as Readonly<typeof total>, provider };
+
+/** What one entry has done. */
+export interface Tally extends Watcher {
+  readonly counts: Counts;
 }
+
+export class Figures {
+  readonly #figures = figures();
+  readonly total = { bytesIn: 0, bytesOut: 0 };
+
+  provider(cached: () => number): MetricsProvider {
+    const own = this.#figures;
+    return {
+      metrics: own.metrics,
+      collect() {
+        own.set("modhost_http_compress_cache_bytes", cached());
+        return own.collect();
+      },
+    };
+  }
+
+  tally(): Tally {
+    const own = this.#figures;
+    const { total } = this;
+    const moved = new Map<EncodingName, { bytesIn: number; bytesOut: number }>();
+    const seen = { kept: 0, busy: 0 };
+    return {
+      answered: (encoding) => own.add("modhost_http_compress_answers_total", 1, encoding),
+      moved(encoding, bytesIn, bytesOut) {
+        own.add("modhost_http_compress_in_bytes_total", bytesIn, encoding);
+        own.add("modhost_http_compress_out_bytes_total", bytesOut, encoding);
+        const of = moved.get(encoding) ?? { bytesIn: 0, bytesOut: 0 };
+        moved.set(encoding, of);
+        for (const sum of [of, total]) {
+          sum.bytesIn += bytesIn;
+          sum.bytesOut += bytesOut;
+        }
+      },
+      busy() {
+        own.add("modhost_http_compress_busy_total");
+        seen.busy += 1;
+      },
+      kept() {
+        own.add("modhost_http_compress_cache_hits_total");
+        seen.kept += 1;
+      },
+      get counts(): Counts {
+        const bytes = [...moved].flatMap(([encoding, { bytesIn, bytesOut }]) => [
+          { title: `${titles[encoding]}, before`, value: bytesIn, unit: "bytes" as const },
+          { title: `${titles[encoding]}, after`, value: bytesOut, unit: "bytes" as const },
+        ]);
+        const others = [
+          { title: "From memory", value: seen.kept },
+          { title: "No room", value: seen.busy },
+        ];
+        return [...bytes, ...others.filter(({ value }) => value > 0)];
+      },
+    };
+  }
+}
+
+const titles: Readonly<Record<EncodingName, string>> = { zstd: "Zstd", br: "Brotli", gzip: "Gzip" };

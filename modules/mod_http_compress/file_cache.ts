@@ -38,10 +38,6 @@ export class FileCache {
     return this.#used;
   }
 
-  get size(): number {
-    return this.#entries.size;
-  }
-
   /** Undefined: it is not known. */
   find(file: FileState, encoding: string): Entry | undefined {
     const key = keyOf(file, encoding);

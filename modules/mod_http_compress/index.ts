@@ -1,8 +1,9 @@
 /** Compresses answers of apps, by configuration. */
 import type { Context } from "koa";
 import type { HttpEvent } from "../../core/types.ts";
-import { Compressor, type Limits } from "./compressor.ts";
-import { compressionFigures } from "./figures.ts";
+import { Bounds, type Limits } from "./bounds.ts";
+import { Compressor } from "./compressor.ts";
+import { Figures } from "./figures.ts";
 import { options } from "./options.ts";
 import { RuleBook, type View } from "./rules.ts";
 
@@ -18,12 +19,10 @@ const ORDER_OF_ONE = -499;
 const STATUS_TIME = 10;
 
 export default function load(module: View): void {
-  const figures = compressionFigures();
-  const compressor = new Compressor(limitsOf(module), figures.watcher);
-  module.provides(
-    "metrics",
-    figures.provider(() => compressor.cache.used),
-  );
+  const figures = new Figures();
+  const bounds = new Bounds(limitsOf(module));
+  const cached = () => bounds.cache.used;
+  module.provides("metrics", figures.provider(cached));
   const rules = new RuleBook(module);
   const covered = new Set<string>();
   /** Answers that the entry of an app has decided about. */
@@ -33,10 +32,13 @@ export default function load(module: View): void {
   function cover(app: string): void {
     covered.add(app);
     const isOfAll = app === "*";
+    const tally = figures.tally();
+    const compressor = new Compressor(bounds, tally);
     module.provides("http-middleware", {
       name: `compression of ${app}`,
       order: isOfAll ? ORDER_OF_ALL : ORDER_OF_ONE,
       ...(isOfAll ? {} : { apps: [app] }),
+      describe: () => ({ settings: rules.settings(app), counts: tally.counts }),
       middleware: async (given, next) => {
         await next();
         const context = given as unknown as Context;
@@ -63,7 +65,7 @@ export default function load(module: View): void {
 
   function configure(): void {
     rules.configure();
-    compressor.limits = limitsOf(module);
+    bounds.limits = limitsOf(module);
     for (const app of rules.apps) if (!covered.has(app)) cover(app);
     show();
   }

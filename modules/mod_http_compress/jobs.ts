@@ -13,10 +13,6 @@ export class Jobs {
     this.#next();
   }
 
-  get running(): number {
-    return this.#running;
-  }
-
   /** Undefined, at once, when there is no room. */
   try<T>(job: () => Promise<T>): Promise<T> | undefined {
     return this.#running < this.#max ? this.#run(job) : undefined;

@@ -1,9 +1,12 @@
 /** The entries of the option, by virtual host and app. */
+import { isDeepStrictEqual } from "node:util";
 import { ModhostError } from "../../core/index.ts";
-import type { Module } from "../../core/types.ts";
-import type { Rules } from "./answer.ts";
+import type { MiddlewareDescription, Module } from "../../core/types.ts";
+import { EVENT_STREAM, type Rules } from "./answer.ts";
 import { type EncodingName, encodingNames } from "./encodings.ts";
 import type { CompressEntry, options } from "./options.ts";
+
+type Settings = NonNullable<MiddlewareDescription["settings"]>;
 
 export type View = Module<typeof options>;
 
@@ -25,6 +28,17 @@ export class RuleBook {
     return (this.#rules.get(host) ?? this.#rules.get("*"))?.get(app);
   }
 
+  /** What the entry of an app says, and what it says on hosts with options of their own. */
+  settings(app: string): Settings {
+    const settingsOn = (view: View | undefined) => settingsOf(view?.get_option("http_compress")[app]);
+    const usual = settingsOn(this.#views.get("*"));
+    const own = [...this.#views].flatMap(([host, view]) => {
+      const settings = settingsOn(view);
+      return isDeepStrictEqual(settings, usual) ? [] : settings.map((setting) => ({ ...setting, host }));
+    });
+    return [...usual, ...own];
+  }
+
   get apps(): string[] {
     return [...new Set(this.#rules.values().flatMap((host) => host.keys()))];
   }
@@ -35,6 +49,17 @@ export class RuleBook {
       new Map(Object.entries(view.get_option("http_compress")).map(([app, entry]) => [app, rulesFrom(entry, app)]));
     this.#rules = new Map([...this.#views].map(([host, view]) => [host, rulesOf(view)]));
   }
+}
+
+function settingsOf(entry: CompressEntry | undefined): Settings {
+  if (entry === undefined) return [{ title: "Encodings", text: "none" }];
+  const { encodings, types, min_size, except, event_streams } = entry;
+  return [
+    { title: "Encodings", text: encodings.join(", ") || "none" },
+    { title: "From", text: `${min_size} bytes` },
+    { title: "Types", text: [...types, ...(event_streams ? [EVENT_STREAM] : [])].join(", ") },
+    { title: "Except", text: except.join(", ") },
+  ].filter(({ text }) => text !== "");
 }
 
 /** @throws {ModhostError} OPTION_INVALID */
