@@ -129,6 +129,7 @@ export function convertInto(
     return Object.fromEntries(
       fields.flatMap(([field, inner]) => {
         const given = entry[field] ?? inner.default;
+        if (given === undefined && inner.required === false) return [];
         return [[field, convertInto(problems, inner, `${at}.${field}`, given, directory)]];
       }),
     );

@@ -19,7 +19,7 @@ import { isAbandoned, type NodeRequest } from "./node_messages.ts";
 import { encodePath, type Target } from "./paths.ts";
 import { Request, type RequestService } from "./request.ts";
 import { Response } from "./response.ts";
-import type { Candidate, Mount, Route } from "./route.ts";
+import { type Candidate, type Mount, type Route, takesAnything } from "./route.ts";
 import type { Resolution } from "./routes.ts";
 import { Sending } from "./sending.ts";
 import type { HttpEnvironment, HttpSettings } from "./settings.ts";
@@ -98,7 +98,7 @@ export class Exchange implements HttpEvent, LayeredExchange, TokenUse {
   }
 
   untyped(): void {
-    if (this.#route?.kind !== "middleware" && !this.service.environment.typesElsewhere) this.advise(untypedAdvice);
+    if (!takesAnything(this.#route) && !this.service.environment.typesElsewhere) this.advise(untypedAdvice);
   }
 
   /** The connection speaks another protocol now. */
@@ -327,7 +327,7 @@ export class Exchange implements HttpEvent, LayeredExchange, TokenUse {
   /** True when the route takes the body as it comes; otherwise it is read for it, or refused. */
   #leavesBody({ kind, mount }: Route): boolean {
     const isStreaming = mount.provider.streaming_uploads === true;
-    const coding = kind === "middleware" ? undefined : this.request.headers.content_encoding;
+    const coding = takesAnything({ kind, mount }) ? undefined : this.request.headers.content_encoding;
     const limit = this.service.settings.maxContentSize;
     if (coding !== undefined && coding.toLowerCase() !== "identity") {
       this.fail(new ModhostError("BODY_ENCODED", { coding }));

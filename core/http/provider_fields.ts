@@ -22,8 +22,10 @@ const appFields = {
   // Its own error names what is wrong with it.
   middleware: [isAny, ""],
   name: [isText, "text"],
+  name_option: [isText, "the name of an option"],
   default_path: [isText, 'a path, such as "/" or "/shop"'],
   streaming_uploads: [isFlag, "true or false"],
+  relays: [isFlag, "true or false"],
   priority: [Number.isFinite, "a number"],
   auth: [isAuth, '"token", or { scope: "name" }'],
   cors: [isTable, "an object: { enabled: true, origins: [...] }"],

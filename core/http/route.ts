@@ -95,3 +95,8 @@ export interface Candidate {
 export function isOpen({ kind }: RouteInfo): boolean {
   return kind === "wildcard" || kind === "middleware";
 }
+
+/** Do its handlers take bodies in any content coding, and give answers that may have no type? */
+export function takesAnything(route: Pick<Route, "kind" | "mount"> | undefined): boolean {
+  return route?.kind === "middleware" || route?.mount.provider.relays === true;
+}

@@ -1,13 +1,13 @@
 import { createRequire } from "node:module";
 import type { Socket } from "node:net";
 import type { ServerOptions, WebSocket } from "ws";
-import type { WebSocketAccept, WebSocketEvent } from "../types.ts";
+import type { WebSocketAccept, WebSocketEvent, WebSocketTunnel } from "../types.ts";
 import { HttpError, ModhostError } from "../util/errors.ts";
 import { wireFields } from "../util/header_fields.ts";
 import { isThenable } from "./answer.ts";
 import { Exchange } from "./exchange.ts";
 import { mayConnect } from "./origins.ts";
-import type { Route } from "./route.ts";
+import type { Mount, Route } from "./route.ts";
 import type { Resolution } from "./routes.ts";
 import { type Handover, readHandshake } from "./upgrade.ts";
 import { Connection } from "./websocket.ts";
@@ -53,17 +53,25 @@ export class WebSocketExchange extends Exchange implements WebSocketEvent {
   }
 
   protected override get switched(): boolean {
-    return this.#connection !== undefined;
+    return this.#connection !== undefined || this.#tunnel !== undefined;
+  }
+
+  /** @throws {ModhostError} WEBSOCKET_INVALID, WEBSOCKET_CLOSED: it cannot be accepted (any more) */
+  #assertOpen(): Mount {
+    const { request, response, mount } = this;
+    const invalid = (reason: string) => new ModhostError("WEBSOCKET_INVALID", { id: request.id, reason });
+    if (this.switched) throw invalid("it was accepted before");
+    if (this.gone) throw gone();
+    if (response.answered || mount === undefined) throw invalid("it was answered already");
+    return mount;
   }
 
   accept({ protocol }: WebSocketAccept = {}): Connection {
-    const { request, response, service, mount } = this;
-    const invalid = (reason: string) => new ModhostError("WEBSOCKET_INVALID", { id: request.id, reason });
-    if (this.#connection !== undefined) throw invalid("it was accepted before");
-    if (this.gone) throw gone();
-    if (response.answered || mount === undefined) throw invalid("it was answered already");
+    const { request, response, service } = this;
+    const mount = this.#assertOpen();
     if (protocol !== undefined && !this.protocols.includes(protocol)) {
-      throw invalid(`the client did not offer the protocol ${protocol}: choose one of event.protocols`);
+      const reason = `the client did not offer the protocol ${protocol}: choose one of event.protocols`;
+      throw new ModhostError("WEBSOCKET_INVALID", { id: request.id, reason });
     }
     const { websocket: settings = {} } = mount.provider;
     const { websocket: defaults } = service.settings;
@@ -95,11 +103,8 @@ export class WebSocketExchange extends Exchange implements WebSocketEvent {
     return connection;
   }
 
-  /**
-   * Gives the connection to somebody who speaks with the client from here on, the 101 included, with what has come on it
-   * already; the exchange lasts as long as it does.
-   */
-  tunnel(): { readonly socket: Socket; readonly head: Buffer } {
+  tunnel(): WebSocketTunnel {
+    this.#assertOpen();
     const { response } = this;
     const taken = this.#handover.take();
     this.#handover.detach();
@@ -111,25 +116,26 @@ export class WebSocketExchange extends Exchange implements WebSocketEvent {
     this.#before = { read: taken.socket.bytesRead, written: taken.socket.bytesWritten };
     this.settled?.();
     this.announce(101, true);
-    taken.socket.once("close", () => this.over());
+    taken.socket.on("error", () => undefined).once("close", () => this.over());
     return taken;
   }
 
   /** What is thrown after `accept` cannot be answered any more: it ends the connection. */
   override fail(...[thrown, ...more]: Parameters<Exchange["fail"]>): void {
     const connection = this.#connection;
-    if (connection === undefined) {
+    if (!this.switched) {
       super.fail(thrown, ...more);
       return;
     }
     if (this.#tellsOfEnd(thrown)) return;
     this.report(thrown);
-    if (connection.open) void connection.close(1011);
+    if (connection === undefined) this.cut();
+    else if (connection.open) void connection.close(1011);
   }
 
   override rejected(...[reason, ...more]: Parameters<Exchange["rejected"]>): void {
-    if (this.#connection === undefined) super.rejected(reason, ...more);
-    else this.fail(reason);
+    if (this.switched) this.fail(reason);
+    else super.rejected(reason, ...more);
   }
 
   override retire(): void {

@@ -127,21 +127,22 @@ export class ModuleApi implements Module {
     throw new ModhostError("MODULE_DEPENDENCY", { name: this.name, dependency, reason });
   }
 
-  provides(kind: string, item: object): void {
+  provides(kind: string, item: object): () => Promise<void> {
     this.#instance.provided.add(kind);
-    this.add_item(`${kind}-provider`, item);
+    return this.add_item(`${kind}-provider`, item);
   }
 
-  add_item(kind: string, item: object): void {
+  add_item(kind: string, item: object): () => Promise<void> {
     if (typeof item !== "object" || item === null) throw new TypeError(`An item of kind ${kind} must be an object`);
     this.#context.admit?.("item", kind);
     const owned: OwnedItem = { item, owner: this };
-    this.#instance.add({
+    const entry = this.#instance.add({
       kind: "item",
       label: `item ${kind}`,
       item: owned,
       activate: () => this.#context.items.add(kind, owned),
     });
+    return async () => void (await entry.undo());
   }
 
   handle_items<Kind extends string>(

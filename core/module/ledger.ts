@@ -18,6 +18,8 @@ export interface Effect {
 export interface Entry {
   /** The effect has ended by itself: there is nothing left to undo. */
   forget(): void;
+  /** Undoes it before its module leaves; a second time does nothing. */
+  undo(): unknown;
 }
 
 interface Held {
@@ -42,14 +44,14 @@ export class Ledger {
   add(effect: Effect): Entry {
     const held: Held = { effect, release: this.#live ? effect.activate() : undefined };
     this.#held.push(held);
-    return { forget: () => this.#remove(held) };
+    return this.#entry(held);
   }
 
   /** Records what is done already: it is undone even when the module never comes to life. */
   hold(kind: string, label: string, release: Release): Entry {
     const held: Held = { effect: { kind, label, activate: () => release }, release };
     this.#held.push(held);
-    return { forget: () => this.#remove(held) };
+    return this.#entry(held);
   }
 
   /** Does all that was collected, or, when one effect throws, nothing. */
@@ -119,9 +121,18 @@ export class Ledger {
     }
   }
 
-  #remove(held: Held): void {
+  #entry(held: Held): Entry {
+    return {
+      forget: () => void this.#remove(held),
+      undo: () => (this.#remove(held) ? this.#release(held) : undefined),
+    };
+  }
+
+  /** False where it was gone already. */
+  #remove(held: Held): boolean {
     const at = this.#held.lastIndexOf(held);
     if (at >= 0) this.#held.splice(at, 1);
+    return at >= 0;
   }
 }
 

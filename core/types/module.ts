@@ -98,8 +98,13 @@ export interface ModuleObject {
 
   /** Loads another module if need be and gives what its function returned. Spec 2. */
   depends<T = unknown>(name: string): T;
-  /** Declares an item of a kind under this module. `"http"` takes an HttpProvider, `"http-middleware"` an HttpMiddleware, `"net"` a NetProvider, `"metrics"` a MetricsProvider, `"admin"` an AdminItem. Spec 2. */
-  provides<Kind extends string, K extends string>(kind: Kind, item: Provided<Kind, K>): void;
+  /**
+   * Declares an item of a kind under this module. `"http"` takes an HttpProvider, `"http-middleware"` an HttpMiddleware,
+   * `"net"` a NetProvider, `"metrics"` a MetricsProvider, `"admin"` an AdminItem. Spec 2.
+   * The function that it gives takes the item back while the module goes on; it resolves when whoever has the item has let
+   * go of it, which for an app is the end of its last request.
+   */
+  provides<Kind extends string, K extends string>(kind: Kind, item: Provided<Kind, K>): () => Promise<void>;
   /** The folder of the module's file. Spec 4. */
   get_directory(): string;
   /** The bytes of a file beside the module's file. */
@@ -112,8 +117,8 @@ export interface ModuleObject {
   /** From now on this instance belongs to no single host. */
   set_global(): void;
 
-  /** Adds an item of a kind; receivers of that kind are told. */
-  add_item(kind: string, item: object): void;
+  /** Adds an item of a kind; receivers of that kind are told. The function that it gives takes it back, as that of `provides`. */
+  add_item(kind: string, item: object): () => Promise<void>;
   /** Calls `added` for every item of a kind, those already there first; `removed` may return a promise to wait for. */
   handle_items<Kind extends string>(
     kind: Kind,

@@ -56,7 +56,10 @@ export interface OptionDeclaration {
   readonly must_exist?: boolean;
   /** Of an object: its keys are names of apps, so `modhost check` warns of those that no module provides. */
   readonly keys?: "apps";
-  /** Of an object whose values are objects themselves: their fields. A field without default must be set. */
+  /**
+   * Of an object whose values are objects themselves: their fields. A field without default must be set, unless it says
+   * `required: false`.
+   */
   readonly entries?: OptionDeclarations;
 }
 
@@ -174,10 +177,13 @@ type Unset<O extends OptionDeclaration> = O extends
   ? never
   : undefined;
 
+/** `undefined` for a field of an entry that may be left out. */
+type Omitted<O extends OptionDeclaration> = O extends { readonly required: false } ? undefined : never;
+
 type ValueOf<O extends OptionDeclaration> = O extends { readonly type: "enum"; readonly values: readonly (infer V)[] }
   ? V
   : O extends { readonly type: "object"; readonly entries: infer E extends OptionDeclarations }
-    ? Readonly<Record<string, { readonly [N in keyof E]: ValueOf<E[N]> }>>
+    ? Readonly<Record<string, { readonly [N in keyof E]: ValueOf<E[N]> | Omitted<E[N]> }>>
     : OptionValues[O["type"]];
 
 /** The values of each option type, as they are read. */

@@ -33,10 +33,17 @@ export interface MiddlewareProvider<K extends string = RouteKey> extends AppSett
 interface AppSettings {
   /** Overrides the app name (discouraged). */
   readonly name?: string;
+  /** The option in which the operator has chosen `name`: nobody is warned of it then. */
+  readonly name_option?: string;
   /** Replaces `/<app-name>`; the option `http_paths` goes before it. */
   readonly default_path?: string;
   /** Handlers are called before the body is read and take it from `request.body_stream`. */
   readonly streaming_uploads?: boolean;
+  /**
+   * Handlers pass requests on to other servers, and their answers back: bodies come in any content coding, and nobody is
+   * advised of answers without a content type. With `streaming_uploads`.
+   */
+  readonly relays?: boolean;
   /** Priority among routes of other apps that match equally well. Default 0. */
   readonly priority?: number;
   /**

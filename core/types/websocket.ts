@@ -1,4 +1,5 @@
 /** Websockets (RFC 6455): what handlers of routes with the method `WS` work with. */
+import type { Socket } from "node:net";
 import type { HttpEvent } from "./exchange.ts";
 
 /** A message: text, or bytes. */
@@ -14,6 +15,19 @@ export interface WebSocketEvent extends HttpEvent {
    * WEBSOCKET_CLOSED when the client has left
    */
   accept(options?: WebSocketAccept): WebSocketConnection;
+  /**
+   * Gives the connection itself, for whoever carries the bytes of both sides on: the 101 is written by the caller, and
+   * `head` is what the client has sent already. The request lasts until the socket closes; its `signal` and `leaving`
+   * tell as ever, and nothing pings the client.
+   * @throws {ModhostError} as `accept`
+   */
+  tunnel(): WebSocketTunnel;
+}
+
+/** The connection of a client that asks for a websocket, paused. */
+export interface WebSocketTunnel {
+  readonly socket: Socket;
+  readonly head: Buffer;
 }
 
 export interface WebSocketAccept {

@@ -4,6 +4,7 @@ import type { Socket } from "node:net";
 import { pipeline } from "node:stream";
 import type { TLSSocket } from "node:tls";
 import type { Exchange } from "../http/exchange.ts";
+import { connectionFields, joinSockets, trailersOf, wholeBody } from "../http/relay.ts";
 import type { WebSocketExchange } from "../http/websocket_exchange.ts";
 import { STATUS_CODES } from "../util/node_http.ts";
 import { receivedError } from "./channel.ts";
@@ -18,16 +19,14 @@ import {
   type Refusal,
 } from "./messages.ts";
 
-/** Fields that are of one connection. */
-const ofConnection: ReadonlySet<string> = new Set([
-  "connection",
-  "keep-alive",
-  "proxy-connection",
-  "upgrade",
-  "expect",
-]);
 /** Of an answer, what the host writes itself. */
-const ofHost: ReadonlySet<string> = new Set([...ofConnection, "transfer-encoding", "trailer", "date", ...INNER_FIELDS]);
+const ofHost: ReadonlySet<string> = new Set([
+  ...connectionFields,
+  "transfer-encoding",
+  "trailer",
+  "date",
+  ...INNER_FIELDS,
+]);
 
 export interface ForwarderDeps {
   /** The socket of the worker. */
@@ -107,7 +106,7 @@ export class Forwarder {
       socket.write(`${lines.join("\r\n")}\r\n\r\n`);
       if (first.head.length > 0) socket.write(first.head);
       if (head.length > 0) first.inner.write(head);
-      join(socket, first.inner);
+      joinSockets(socket, first.inner);
     } catch {
       await this.#unanswered(exchange);
     }
@@ -132,7 +131,7 @@ export class Forwarder {
       const name = raw.rawHeaders[at] as string;
       const lower = name.toLowerCase();
       if (lower.startsWith(":")) continue;
-      if (lower !== "expect" || !isUpgrade) if (ofConnection.has(lower) || INNER_FIELDS.has(lower)) continue;
+      if (lower !== "expect" || !isUpgrade) if (connectionFields.has(lower) || INNER_FIELDS.has(lower)) continue;
       if (lower === "content-length" || lower === "transfer-encoding") isFramed = true;
       if (lower === "host") hasHost = true;
       headers.push(name, raw.rawHeaders[at + 1] as string);
@@ -168,18 +167,6 @@ function peerOf(socket: Socket): Peer {
 /** What a handler may know of the token that let the request in. */
 function bearerOf({ request: { token } }: Exchange): Bearer | undefined {
   return token && { id: token.id, name: token.name, scopes: token.scopes };
-}
-
-/** What comes on one goes out on the other, no faster than that takes it; both end together. */
-function join(one: Socket, other: Socket): void {
-  for (const [from, to] of [
-    [one, other],
-    [other, one],
-  ] as const) {
-    from.on("error", () => undefined);
-    from.once("close", () => to.destroy());
-    from.pipe(to);
-  }
 }
 
 function answerTo(outgoing: ClientRequest): Promise<IncomingMessage> {
@@ -226,19 +213,5 @@ function answerWith(exchange: Exchange, incoming: IncomingMessage): unknown {
     response.trailer_names = trailer.split(",").map((name) => name.trim());
     response.trailers = () => trailersOf(incoming);
   }
-  return response.send(wholeOf(incoming, exchange) ?? incoming);
-}
-
-/** The body of an answer that has come in one piece with its head: sent as one, it costs half of what a stream does. */
-function wholeOf(incoming: IncomingMessage, { request }: Exchange): Buffer | undefined {
-  const length = Number(incoming.headers["content-length"] ?? 0);
-  if (!incoming.complete || length === 0 || request.method === "HEAD") return undefined;
-  return incoming.readableLength === length ? incoming.read() : undefined;
-}
-
-function trailersOf({ rawTrailers }: IncomingMessage): Record<string, string> {
-  const trailers: Record<string, string> = {};
-  for (let at = 0; at < rawTrailers.length; at += 2)
-    trailers[rawTrailers[at] as string] = rawTrailers[at + 1] as string;
-  return trailers;
+  return response.send(wholeBody(incoming, exchange.request.method) ?? incoming);
 }

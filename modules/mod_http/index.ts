@@ -255,7 +255,7 @@ function mountOf({ item: provider, owner }: OwnedItem<Provider>): AppMount {
     if (value === undefined) hints.push(`the route ${JSON.stringify(key)} has no handler: its value is undefined`);
   }
   for (const hint of hints) owner.log.warn("%s", hint);
-  if (provider.name !== undefined)
+  if (provider.name !== undefined && provider.name_option === undefined)
     owner.log.warn("names its app %s itself: the module's name is preferred", provider.name);
   return new AppMount({ owner, provider, host: owner.host, ...placeOf({ item: provider, owner }) });
 }

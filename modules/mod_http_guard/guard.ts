@@ -1,5 +1,5 @@
 /** What the requests for one app have to meet, in a fixed order. */
-import { addressesOf } from "../../core/http/index.ts";
+import { addressesOf, checkHeaderName, readHeaders } from "../../core/http/index.ts";
 import { ModhostError } from "../../core/index.ts";
 import type { HttpRequest, MiddlewareContext, Tokens } from "../../core/types.ts";
 import { type Settings, settingsOf } from "./description.ts";
@@ -49,7 +49,7 @@ export class Guard {
     const { option, app, users, tokens } = place;
     this.#entry = entry;
     this.#place = place;
-    for (const name of entry.identity_headers) checkedName(name, `${option}.identity_headers`);
+    for (const name of entry.identity_headers) checkHeaderName(name, `${option}.identity_headers`);
     this.#identity = entry.identity_headers.length > 0 ? new IdentityHeaders(entry.identity_headers) : undefined;
     this.#headers = headersOf(entry, option);
     const isDenied = addressesOf(entry.deny, `${option}.deny`);
@@ -105,23 +105,13 @@ function limitOf({ rate, burst }: GuardEntry, { option, limit }: GuardPlace): Ra
 
 /** What the option adds goes before what it stands for; an empty text takes a header away. */
 function headersOf({ secure_headers, hsts, headers }: GuardEntry, option: string): [string, string][] {
-  const own = Object.entries(headers).map(([name, value]): [string, string] => {
-    const place = `${option}.headers.${name}`;
-    checkedName(name, place);
-    if (typeof value !== "string" || !/^[\t\x20-\x7e]*$/.test(value))
-      throw invalid(place, value, "it must be text of one line");
-    return [name, value];
-  });
+  const own = readHeaders(headers, `${option}.headers`);
   const named = new Set(own.map(([name]) => name.toLowerCase()));
   const added = Object.entries({
     ...(secure_headers ? secureHeaders : {}),
     ...(hsts > 0 ? { "Strict-Transport-Security": `max-age=${Math.floor(hsts)}` } : {}),
   }).filter(([name]) => !named.has(name.toLowerCase()));
   return [...added, ...own.filter(([, value]) => value !== "")];
-}
-
-function checkedName(name: string, place: string): void {
-  if (!/^[\w!#$%&'*+.^`|~-]+$/.test(name)) throw invalid(place, name, "it must be the name of a header");
 }
 
 function invalid(name: string, value: unknown, allowed: string): ModhostError {

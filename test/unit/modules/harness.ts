@@ -82,6 +82,7 @@ export class Harness {
           new AppMount({ name: name.replace(/^http_/, ""), host: "*", base, owner: module, provider, cors: undefined }),
         );
         this.#service.mount(this.#mounts);
+        return async () => undefined;
       },
       hook: (event: string, handler: EventHandler, priority?: number) => void this.bus.add(event, handler, priority),
       fire_event: (event, data) => this.bus.fire(event, data),

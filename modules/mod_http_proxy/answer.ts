@@ -1,0 +1,105 @@
+/** Answers of upstreams on their way to the client. */
+import { STATUS_CODES } from "node:http";
+import { constants } from "node:http2";
+import { Readable } from "node:stream";
+import { joinSockets, trailersOf, wholeBody } from "../../core/http/index.ts";
+import type { HandlerResult, HttpEvent, WebSocketEvent } from "../../core/types.ts";
+import type { ProxiedApp } from "./app.ts";
+import { faultOf, UpstreamFault } from "./fault.ts";
+import { answerFields, pour } from "./fields.ts";
+import { type Asked, ask, type ForwardDeps, failedBy, type Received } from "./forward.ts";
+import { clientLocation } from "./paths.ts";
+
+/** The handler of an app's routes. */
+export async function handle(
+  event: HttpEvent,
+  rest: string,
+  app: ProxiedApp,
+  deps: ForwardDeps,
+): Promise<HandlerResult> {
+  const asked: Asked = { event, app, rest, isUpgrade: false };
+  const received = await ask(asked, deps);
+  return typeof received === "object" ? answerWith(asked, received, deps) : (received ?? true);
+}
+
+/** The handler of an app's websockets: once the upstream accepts, the two connections are one. */
+export async function upgrade(
+  event: WebSocketEvent,
+  rest: string,
+  app: ProxiedApp,
+  deps: ForwardDeps,
+): Promise<HandlerResult> {
+  const asked: Asked = { event, app, rest, isUpgrade: true };
+  const received = await ask(asked, deps);
+  if (typeof received !== "object") return received ?? true;
+  const { incoming, tunnel: far } = received;
+  if (far === undefined) return answerWith(asked, received, deps);
+  const fields = fieldsOf(asked, received);
+  if (event.request.signal.aborted || fields === undefined) {
+    far.socket.destroy();
+    return 502;
+  }
+  const near = event.tunnel();
+  const lines = [`HTTP/1.1 101 ${STATUS_CODES[101]}`, "Connection: Upgrade", "Upgrade: websocket"];
+  for (let at = 0; at < fields.length; at += 2) lines.push(`${fields[at]}: ${fields[at + 1]}`);
+  near.socket.write(`${lines.join("\r\n")}\r\n\r\n`, "latin1");
+  if (far.head.length > 0) near.socket.write(far.head);
+  if (near.head.length > 0) far.socket.write(near.head);
+  const end = () => {
+    near.socket.destroy();
+    far.socket.destroy();
+  };
+  // What moves, moves on both: silence on one is silence.
+  far.socket.setTimeout(app.settings.idle_timeout * 1000, end);
+  event.request.leaving.addEventListener("abort", end, { once: true });
+  joinSockets(near.socket, far.socket);
+  incoming.resume();
+  return true;
+}
+
+/** Sends an answer as it comes. */
+function answerWith(asked: Asked, received: Received, deps: ForwardDeps): HandlerResult {
+  const { event } = asked;
+  const { request, response } = event;
+  const { incoming, upstream } = received;
+  const { statusCode = 0, statusMessage, headers } = incoming;
+  const fields = fieldsOf(asked, received);
+  if (fields === undefined || statusCode < 200 || statusCode > 999) {
+    incoming.destroy();
+    const fault = new UpstreamFault("bad_answer", "its answer has a status or a header that cannot be sent");
+    failedBy(asked, deps, upstream, fault);
+    return fault.status;
+  }
+  pour(fields, response.headers);
+  response.status_code = statusCode;
+  if (statusMessage && statusMessage !== STATUS_CODES[statusCode]) Object.assign(response, { status: statusMessage });
+  incoming.once("error", (error) => {
+    if (request.signal.aborted) return;
+    failedBy(asked, deps, upstream, faultOf(error, true));
+    // The client shall not take a part for the whole.
+    cut(event);
+  });
+  if (request.method === "HEAD" || statusCode === 204 || statusCode === 304) {
+    incoming.resume();
+    return response.send(Readable.from([]));
+  }
+  const { trailer } = headers;
+  if (trailer !== undefined) {
+    response.trailer_names = trailer.split(",").map((name) => name.trim());
+    response.trailers = () => trailersOf(incoming);
+  }
+  return response.send(wholeBody(incoming, request.method) ?? incoming);
+}
+
+function fieldsOf(
+  { app: { settings } }: Asked,
+  { incoming, upstream: { place }, path }: Received,
+): string[] | undefined {
+  return answerFields(incoming, settings, (url) => clientLocation(url, place, path.base, settings.path));
+}
+
+/** Ends the connection, or the stream of HTTP/2, as one that is not complete. */
+function cut({ response: { raw } }: HttpEvent): void {
+  if ("stream" in raw) raw.stream?.close(constants.NGHTTP2_INTERNAL_ERROR);
+  else raw.destroy();
+}

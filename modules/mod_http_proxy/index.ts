@@ -1,0 +1,20 @@
+/** A reverse proxy: apps of the configuration that other servers answer. */
+
+import { type Drained, ProxiedApps, type View } from "./apps.ts";
+import { options } from "./options.ts";
+
+export { options };
+export const global = true;
+export const depends = ["http"];
+
+export default function load(module: View): void {
+  const proxy = new ProxiedApps(module);
+  // Where there are virtual hosts, each has the apps of its own options.
+  if (module.hosts().length === 0) proxy.add(module);
+  module.add_host = (view) => proxy.add(view as View);
+  module.changed = () => proxy.configure();
+  module.ready = () => proxy.start();
+  module.save = () => proxy.save();
+  module.restore = (saved) => proxy.restore(saved as Drained);
+  module.unload = () => proxy.close();
+}

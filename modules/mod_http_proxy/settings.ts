@@ -1,0 +1,129 @@
+/** An entry of the option as the proxy goes by it: checked, and taken apart. */
+import { readFileSync } from "node:fs";
+import { readHeaders } from "../../core/http/index.ts";
+import { ModhostError, reasonOf } from "../../core/index.ts";
+import type { ProxyEntry } from "./options.ts";
+
+/** Where an upstream listens. */
+export interface Place {
+  /** As the option has it: what logs, figures and the Admin API call it. */
+  readonly name: string;
+  readonly secure: boolean;
+  readonly hostname: string;
+  readonly port: number;
+  /** Of a Unix socket, instead of name and port. */
+  readonly socketPath: string | undefined;
+  /** Goes before all paths, without a slash at its end. */
+  readonly basePath: string;
+  /** What the Host header says when it is the upstream's. */
+  readonly authority: string;
+}
+
+export interface Settings extends Omit<ProxyEntry, "upstreams" | "request_headers" | "response_headers"> {
+  readonly places: readonly Place[];
+  readonly ca: string | undefined;
+  /** In lower case; undefined: it is taken away. */
+  readonly requestHeaders: ReadonlyMap<string, Header>;
+  readonly responseHeaders: ReadonlyMap<string, Header>;
+  readonly isHealthy: (status: number) => boolean;
+}
+
+export interface Header {
+  readonly name: string;
+  /** Empty: it is taken away. */
+  readonly value: string;
+}
+
+/** What the proxy writes by itself, and options of its own set. */
+const ownFields: ReadonlySet<string> = new Set([
+  "connection",
+  "content-length",
+  "host",
+  "keep-alive",
+  "te",
+  "trailer",
+  "transfer-encoding",
+  "upgrade",
+]);
+
+/** @throws {ModhostError} OPTION_INVALID */
+export function readSettings(entry: ProxyEntry, option: string): Settings {
+  const { upstreams, request_headers, response_headers, path, host, tls_ca, health_path, health_status } = entry;
+  if (upstreams.length === 0) throw invalid(`${option}.upstreams`, upstreams, "it must name one at least");
+  if (new Set(upstreams).size < upstreams.length)
+    throw invalid(`${option}.upstreams`, upstreams, "it must name each of them once");
+  if (path !== "strip" && path !== "keep" && !/^\/[^?#\s]*$/.test(path))
+    throw invalid(`${option}.path`, path, "it must be strip, keep, or a path that begins with a slash");
+  if (!/^[\w.:[\]-]+$/.test(host))
+    throw invalid(`${option}.host`, host, "it must be client, upstream, or the name of a host");
+  if (health_path !== "" && !/^\/[\x21-\x7e]*$/.test(health_path))
+    throw invalid(`${option}.health_path`, health_path, "it must be a path that begins with a slash");
+  return {
+    ...entry,
+    places: upstreams.map((upstream) => placeOf(upstream, `${option}.upstreams`)),
+    ca: tls_ca === undefined ? undefined : readCa(tls_ca, `${option}.tls_ca`),
+    requestHeaders: headerMap(request_headers, `${option}.request_headers`),
+    responseHeaders: headerMap(response_headers, `${option}.response_headers`),
+    isHealthy: statusesOf(health_status, `${option}.health_status`),
+  };
+}
+
+function placeOf(name: string, option: string): Place {
+  if (name.startsWith("unix:")) {
+    const socketPath = name.slice("unix:".length);
+    if (!socketPath.startsWith("/")) throw invalid(option, name, "the path of a Unix socket must begin with a slash");
+    return { name, secure: false, hostname: "localhost", port: 80, socketPath, basePath: "", authority: "localhost" };
+  }
+  const url = URL.canParse(name) ? new URL(name) : undefined;
+  const allowed = "each must be a URL such as http://127.0.0.1:3000, or unix:/PATH/OF/A/SOCKET";
+  if (url === undefined || !/^https?:$/.test(url.protocol)) throw invalid(option, name, allowed);
+  if (url.username !== "" || url.password !== "")
+    throw invalid(
+      option,
+      `${url.protocol}//***@${url.host}`,
+      "a URL may hold no password: set the header Authorization by request_headers",
+    );
+  if (url.search !== "" || url.hash !== "") throw invalid(option, name, "a URL may have neither query nor fragment");
+  const secure = url.protocol === "https:";
+  return {
+    name,
+    secure,
+    hostname: url.hostname.replace(/^\[(.*)\]$/, "$1"),
+    port: url.port === "" ? (secure ? 443 : 80) : Number(url.port),
+    socketPath: undefined,
+    basePath: url.pathname.replace(/\/+$/, ""),
+    authority: url.host,
+  };
+}
+
+function readCa(path: string, option: string): string {
+  try {
+    return readFileSync(path, "utf8");
+  } catch (error) {
+    throw invalid(option, path, `that cannot be read: ${reasonOf(error)}`);
+  }
+}
+
+function headerMap(headers: Readonly<Record<string, unknown>>, option: string): Map<string, Header> {
+  return new Map(
+    readHeaders(headers, option).map(([name, value]) => {
+      const key = name.toLowerCase();
+      if (ownFields.has(key)) throw invalid(`${option}.${name}`, value, "the proxy writes this header by itself");
+      return [key, { name, value }];
+    }),
+  );
+}
+
+/** `200, 300-399` */
+function statusesOf(text: string, option: string): (status: number) => boolean {
+  const ranges = text.split(",").map((part) => {
+    const [, from, to = from] = /^\s*(\d{3})(?:-(\d{3}))?\s*$/.exec(part) ?? [];
+    if (from === undefined) throw invalid(option, text, "it must be statuses such as 200, 204 or 200-299");
+    return [Number(from), Number(to)] as const;
+  });
+  return (status) => ranges.some(([from, to]) => status >= from && status <= to);
+}
+
+function invalid(name: string, value: unknown, allowed: string): ModhostError {
+  return new ModhostError("OPTION_INVALID", { name, value: JSON.stringify(value) ?? String(value), allowed });
+}

@@ -1,0 +1,122 @@
+/** What upstreams get of a request, and clients of an answer. */
+import assert from "node:assert/strict";
+import { describe, test } from "node:test";
+import { proxied, told, upstream } from "./proxied.ts";
+
+describe("a proxied request", () => {
+  test("reaches the upstream with its method, query, body and headers, below the path of the app", async () => {
+    await using server = await upstream();
+    await using host = await proxied({ app: { upstreams: [server.url] } });
+    for (const by of ["HTTP/1.1", "HTTPS/1.1", "HTTP/2"] as const) {
+      const reply = await host.client(by).request({
+        method: "PUT",
+        path: "/app/a%20b/%C3%A4?x=1&y",
+        headers: { "X-Own": "1", cookie: ["a=1", "b=2"], host: "example.test" },
+        body: "hello",
+      });
+      const asked = told(reply);
+      assert.equal(reply.status, 200, by);
+      assert.deepEqual([asked.method, asked.url, asked.body], ["PUT", "/a%20b/%C3%A4?x=1&y", "hello"], by);
+      assert.equal(asked.headers["x-own"], "1");
+      assert.equal(asked.headers.cookie, "a=1; b=2");
+      assert.equal(asked.headers["content-length"], "5");
+    }
+  });
+
+  test("loses what is of one connection, and what Connection names, on both ways", async () => {
+    await using server = await upstream((request, response) => {
+      response.writeHead(200, [
+        "Connection", "X-Hop, keep-alive", "X-Hop", "1", "Keep-Alive", "timeout=9", "Proxy-Authenticate", "Basic",
+        "X-Kept", "1", "Set-Cookie", "a=1", "Set-Cookie", "b=2", "X-Seen", Object.keys(request.headers).sort().join(" "),
+      ]); // biome-ignore format: pairs
+      response.end("x");
+    });
+    await using host = await proxied({ app: { upstreams: [server.url] } });
+    const headers = {
+      connection: "X-Mine, TE", "x-mine": "1", "keep-alive": "timeout=3", te: "trailers, deflate",
+      "proxy-authorization": "Basic x", "proxy-connection": "keep-alive", upgrade: "h2c",
+    }; // biome-ignore format: pairs
+    const reply = await host.client("HTTP/1.1").request({ path: "/app", headers });
+    assert.deepEqual(reply.header("x-seen")?.split(" "), [
+      "connection", "forwarded", "host", "te", "via", "x-forwarded-for", "x-forwarded-host", "x-forwarded-prefix",
+      "x-forwarded-proto", "x-real-ip", "x-request-id",
+    ]); // biome-ignore format: a list of words
+    assert.deepEqual(
+      ["x-hop", "proxy-authenticate", "x-kept"].map((name) => reply.header(name)),
+      [undefined, undefined, "1"],
+    );
+    assert.deepEqual(
+      reply.lines.filter(([name]) => name.toLowerCase() === "set-cookie").map(([, value]) => value),
+      ["a=1", "b=2"],
+    );
+  });
+
+  test("tells who asks: what a trusted proxy says goes on, what anybody else says does not", async () => {
+    await using server = await upstream();
+    await using host = await proxied({ app: { upstreams: [server.url] } });
+    const headers = {
+      host: "site.test",
+      "x-forwarded-for": "192.0.2.7, 10.0.0.1",
+      "x-forwarded-proto": "https",
+      "x-forwarded-host": "outer.test",
+      x_forwarded_for: "6.6.6.6",
+      forwarded: "for=6.6.6.6",
+    };
+    const trusted = told(await host.client("HTTP/1.1").request({ path: "/app", headers })).headers;
+    assert.equal(trusted["x-forwarded-for"], "192.0.2.7, 10.0.0.1, 127.0.0.1");
+    assert.deepEqual([trusted["x-forwarded-proto"], trusted["x-forwarded-host"]], ["https", "outer.test"]);
+    assert.match(String(trusted.forwarded), /^for=192\.0\.2\.7;proto=https;host=outer\.test, for=10\.0\.0\.1, for=127/);
+    assert.deepEqual([trusted.x_forwarded_for, trusted["x-forwarded-prefix"]], [undefined, "/app"]);
+
+    await using open = await proxied({ app: { upstreams: [server.url] } }, { trusted_proxies: [] });
+    const own = told(await open.client("HTTP/2").request({ path: "/app", headers })).headers;
+    assert.deepEqual(
+      ["x-forwarded-for", "x-forwarded-proto", "x-forwarded-host", "forwarded", "x-real-ip"].map((name) => own[name]),
+      ["127.0.0.1", "https", "site.test", "for=127.0.0.1;proto=https;host=site.test", "127.0.0.1"],
+    );
+    assert.doesNotMatch(JSON.stringify(own), /6\.6\.6\.6/);
+  });
+
+  test("goes by the options: path, host and headers", async () => {
+    await using server = await upstream((request, response) => {
+      response.setHeader("Server", "inner").setHeader("Location", `http://${request.headers["x-at"]}/v2/next?a`);
+      response.end(JSON.stringify({ url: request.url, headers: request.headers }));
+    });
+    const entry = {
+      upstreams: [`${server.url}/v2/`],
+      host: "upstream",
+      request_headers: { "X-At": new URL(server.url).host, "X-Secret": "s", "User-Agent": "", Forwarded: "" },
+      response_headers: { Server: "", "X-Frame-Options": "DENY" },
+    };
+    await using host = await proxied({
+      strip: entry,
+      keep: { ...entry, path: "keep" },
+      moved: { ...entry, path: "/inner/", host: "name.test" },
+    });
+    const ask = async (path: string) => {
+      const reply = await host
+        .client("HTTP/1.1")
+        .request({ path, headers: { "x-secret": "theirs", "user-agent": "u" } });
+      return { reply, asked: told(reply) };
+    };
+    const { reply, asked } = await ask("/strip/a?b");
+    assert.equal(asked.url, "/v2/a?b");
+    assert.deepEqual([asked.headers.host, asked.headers["x-secret"]], [new URL(server.url).host, "s"]);
+    assert.deepEqual([asked.headers["user-agent"], asked.headers.forwarded], [undefined, undefined]);
+    assert.deepEqual([reply.header("server"), reply.header("x-frame-options")], [undefined, "DENY"]);
+    assert.equal(reply.header("location"), "/strip/next?a");
+    assert.equal((await ask("/strip")).asked.url, "/v2/");
+    assert.equal((await ask("/keep/a")).asked.url, "/v2/keep/a");
+    const moved = await ask("/moved//a/");
+    assert.deepEqual([moved.asked.url, moved.asked.headers.host], ["/v2/inner/a/", "name.test"]);
+  });
+
+  test("with a segment .. is refused, since the upstream might leave its app by it", async () => {
+    await using server = await upstream();
+    await using host = await proxied({ app: { upstreams: [`${server.url}/inner`] } });
+    for (const path of ["/app/x/../../app/y", "/app/..%2fsecret", "/app/%2e%2e/app", "/app/a/..%5c..%5cb"]) {
+      assert.equal(await host.client("HTTP/1.1").status(path), 400, path);
+    }
+    assert.deepEqual(server.seen, []);
+  });
+});
