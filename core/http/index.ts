@@ -15,7 +15,7 @@ export {
 export { addressesOf } from "./addresses.ts";
 export { type AppPath, appPaths } from "./app_paths.ts";
 export { appName, appPath, basePath, bracketed, displayName, isWebScheme, originOf } from "./app_urls.ts";
-export { validatorsOf } from "./conditions.ts";
+export { precondition, rangeHolds, type Validators, validatorsOf } from "./conditions.ts";
 export { type CorsPolicy, corsPolicy } from "./cors.ts";
 export { event_stream } from "./event_stream.ts";
 export { answerConditions, answerRanges, type ConditionAnswer, type RangeAnswer } from "./file_answer.ts";
@@ -34,6 +34,7 @@ export { isSameOrigin, type OriginPolicy, originPolicy } from "./origins.ts";
 export { patchNotices } from "./patches/notices.ts";
 export { encodePath } from "./paths.ts";
 export { providerFaults, providerHints } from "./provider_fields.ts";
+export { type ByteRange, parseRanges, severalRanges } from "./ranges.ts";
 export { connectionFields, joinSockets, trailersOf, wholeBody } from "./relay.ts";
 export { latencyBounds, RequestCounts, RouteCounts, requestCounting, statusClasses } from "./request_counts.ts";
 export { roomToSend } from "./response.ts";

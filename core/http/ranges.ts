@@ -1,6 +1,7 @@
 import { randomBytes } from "node:crypto";
 import type { Stats } from "node:fs";
-import { open } from "node:fs/promises";
+import { type FileHandle, open } from "node:fs/promises";
+
 /** A file and what was known of it when the answer began. */
 export interface KnownFile {
   readonly path: string;
@@ -45,31 +46,59 @@ export function parseRanges(header: string, size: number): ByteRange[] | undefin
   return total > size ? undefined : ranges;
 }
 
-/** An answer of several ranges: type, length and bytes of a multipart/byteranges body (RFC 9110 14.6). */
-export function byteRanges({ path, stats }: KnownFile, type: string, ranges: readonly ByteRange[]) {
+/** A body of several ranges: its type, its length and its bytes (RFC 9110 14.6). */
+export interface SeveralRanges<Piece> {
+  readonly type: string;
+  readonly length: number;
+  readonly body: AsyncGenerator<Piece | Buffer, void, undefined>;
+}
+
+/** `read` gives the bytes of a range; the ranges are read one after the other, as they are sent. */
+export function severalRanges<Piece extends Uint8Array>(
+  size: number,
+  type: string,
+  ranges: readonly ByteRange[],
+  read: (range: ByteRange) => AsyncIterable<Piece>,
+): SeveralRanges<Piece> {
   const boundary = randomBytes(12).toString("hex");
   const parts = ranges.map((range, at) => {
-    const position = `bytes ${range.first}-${range.last}/${stats.size}`;
+    const position = `bytes ${range.first}-${range.last}/${size}`;
     const start = at === 0 ? "" : "\r\n";
     return { range, head: `${start}--${boundary}\r\nContent-Type: ${type}\r\nContent-Range: ${position}\r\n\r\n` };
   });
   const end = `\r\n--${boundary}--\r\n`;
   const length = parts.reduce((sum, { range, head }) => sum + head.length + range.last - range.first + 1, end.length);
 
-  /** Opens the file when the first bytes are asked for, so that an answer that is never sent holds none. */
-  async function* content(): AsyncGenerator<Buffer, void, undefined> {
-    const file = await open(path);
-    try {
-      const { size, mtimeMs } = await file.stat();
-      if (size !== stats.size || mtimeMs !== stats.mtimeMs) throw new Error(`${path} changed while it was being sent`);
-      for (const { range, head } of parts) {
-        yield Buffer.from(head, "latin1");
-        yield* file.createReadStream({ start: range.first, end: range.last, autoClose: false });
-      }
-      yield Buffer.from(end, "latin1");
-    } finally {
-      await file.close();
+  async function* content(): AsyncGenerator<Piece | Buffer, void, undefined> {
+    for (const { range, head } of parts) {
+      yield Buffer.from(head, "latin1");
+      yield* read(range);
     }
+    yield Buffer.from(end, "latin1");
   }
   return { type: `multipart/byteranges; boundary=${boundary}`, length, body: content() };
+}
+
+/** Several ranges of a file, which is opened when the first bytes are asked for: an answer that is never sent holds none. */
+export function byteRanges(
+  { path, stats }: KnownFile,
+  type: string,
+  ranges: readonly ByteRange[],
+): SeveralRanges<Buffer> {
+  const opened: { file?: FileHandle } = {};
+  const several = severalRanges(stats.size, type, ranges, async function* ({ first, last }) {
+    yield* (opened.file as FileHandle).createReadStream({ start: first, end: last, autoClose: false });
+  });
+
+  async function* content(): AsyncGenerator<Buffer, void, undefined> {
+    opened.file = await open(path);
+    try {
+      const { size, mtimeMs } = await opened.file.stat();
+      if (size !== stats.size || mtimeMs !== stats.mtimeMs) throw new Error(`${path} changed while it was being sent`);
+      yield* several.body;
+    } finally {
+      await opened.file.close();
+    }
+  }
+  return { ...several, body: content() };
 }

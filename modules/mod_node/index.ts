@@ -46,8 +46,12 @@ export type { ConfigPath } from "./storage/repo/schema.ts";
 
 export { addEntries } from "./content/adder/adder.ts";
 export { addSettings } from "./content/adder/settings.ts";
+export type { ReadBlock } from "./content/dag/reader.ts";
+export { followNames } from "./content/resolver/resolve.ts";
 export type { AddEntry, AddEvent, AddSettings } from "./content/unixfs/add.ts";
-export { openFile } from "./content/unixfs/open.ts";
+export { entries as directoryEntries, lookup as directoryEntry } from "./content/unixfs/list.ts";
+export { fileSize, isDirectory, type UnixfsNode } from "./content/unixfs/node.ts";
+export { bulkReader, openFile, openNode } from "./content/unixfs/open.ts";
 export { readFile } from "./content/unixfs/read.ts";
 export { type PeerAddress, parsePeerAddress } from "./network/swarm/multiaddr.ts";
 export type { Block, BlockStore } from "./storage/blockstore/store.ts";

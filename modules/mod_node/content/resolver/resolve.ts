@@ -18,6 +18,11 @@ export interface Resolved {
   readonly cid: CID;
   /** The rest of the path inside that block: keys and indexes of a CBOR node. */
   readonly remainder: readonly string[];
+  /**
+   * The block of the root, then that of each segment, as the links have them; without the inner nodes of shards. A value
+   * inside a block has the CID of that block.
+   */
+  readonly roots: readonly CID[];
 }
 
 /** Where the next components of a path lead: to a link, or to a value inside the block. */
@@ -65,13 +70,27 @@ async function step(cid: CID, path: readonly string[], read: ReadBlock, namespac
 export async function resolvePath(path: ContentPath, read: ReadBlock): Promise<Resolved> {
   const { namespace } = path;
   if (namespace === "ipns") throw new NodeError(`${path.text} is a name: resolve it to a path first`);
-  let cid = parseCid(path.root);
-  let rest = path.segments;
+  return followNames(parseCid(path.root), path.segments, read, namespace);
+}
+
+/** As `resolvePath`, from a block on. Blocks are read in the order of the path, inner nodes of shards among them. */
+export async function followNames(
+  root: CID,
+  names: readonly string[],
+  read: ReadBlock,
+  namespace: Resolved["namespace"] = "ipfs",
+): Promise<Resolved> {
+  const roots = [root];
+  let cid = root;
+  let rest = names;
   while (rest.length > 0) {
     const next = await step(cid, rest, read, namespace);
     if (next === "inside") break;
+    for (let inner = 1; inner < next.used; inner += 1) roots.push(cid);
     cid = next.cid;
+    if (next.used > 0) roots.push(cid);
     rest = rest.slice(next.used);
   }
-  return { namespace, cid, remainder: rest };
+  for (const _ of rest) roots.push(cid);
+  return { namespace, cid, remainder: rest, roots };
 }

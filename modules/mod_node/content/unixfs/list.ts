@@ -4,7 +4,7 @@ import type { PbLink } from "../../formats/dag_pb/dag_pb.ts";
 import { NodeError } from "../../util/errors.ts";
 import type { ReadBlock } from "../dag/reader.ts";
 import { type UnixfsNode, unixfsNode } from "./node.ts";
-import { prefixLength, shardPath, slotPrefix } from "./shard.ts";
+import { digitsFor, prefixLength, SHARD_WIDTH, shardPath, slotPrefix, slotsOf } from "./shard.ts";
 
 const MAX_READAHEAD = 8;
 
@@ -24,13 +24,14 @@ export async function* entries(directory: UnixfsNode, read: ReadBlock): AsyncGen
     yield* directory.links;
     return;
   }
+  const prefix = digitsFor(directory.unixfs.fanout ?? SHARD_WIDTH);
   const stack = directory.links.toReversed();
   const asked = new Map<PbLink, Promise<UnixfsNode>>();
   // In a valid directory no shard is met twice, since each entry has one place.
   const seen = new CidSet();
   for (let link = stack.pop(); link !== undefined; link = stack.pop()) {
-    if (link.name.length > prefixLength) {
-      yield { ...link, name: link.name.slice(prefixLength) };
+    if (link.name.length > prefix) {
+      yield { ...link, name: link.name.slice(prefix) };
       continue;
     }
     const reading = asked.get(link);
@@ -39,7 +40,7 @@ export async function* entries(directory: UnixfsNode, read: ReadBlock): AsyncGen
     const own = reading ?? shardNode(link, read);
     for (let at = stack.length - 1; at >= 0 && asked.size < MAX_READAHEAD; at -= 1) {
       const next = stack[at] as PbLink;
-      if (next.name.length > prefixLength || asked.has(next)) continue;
+      if (next.name.length > prefix || asked.has(next)) continue;
       const ahead = shardNode(next, read);
       ahead.catch(() => {});
       asked.set(next, ahead);
@@ -53,13 +54,15 @@ export async function* entries(directory: UnixfsNode, read: ReadBlock): AsyncGen
 /** The link of a name; undefined when there is none. In a sharded directory only the shards on the way are read. */
 export async function lookup(directory: UnixfsNode, name: string, read: ReadBlock): Promise<PbLink | undefined> {
   if (directory.unixfs.type !== "HAMTShard") return directory.links.find((link) => link.name === name);
+  const fanout = directory.unixfs.fanout ?? SHARD_WIDTH;
+  const slots = fanout === SHARD_WIDTH ? Array.from(shardPath(name), slotPrefix) : slotsOf(name, fanout);
+  const digits = fanout === SHARD_WIDTH ? prefixLength : digitsFor(fanout);
   let node = directory;
-  for (const slot of shardPath(name)) {
-    const prefix = slotPrefix(slot);
+  for (const prefix of slots) {
     const link = node.links.find((candidate) => candidate.name.startsWith(prefix));
     if (link === undefined) return undefined;
-    if (link.name.length > prefixLength) {
-      return link.name.slice(prefixLength) === name ? { ...link, name } : undefined;
+    if (link.name.length > digits) {
+      return link.name.slice(digits) === name ? { ...link, name } : undefined;
     }
     node = await shardNode(link, read);
   }

@@ -16,6 +16,28 @@ export function shardPath(name: string): Uint8Array {
   return (murmur3128.encode(Buffer.from(name)) as Uint8Array).subarray(0, MAX_DEPTH);
 }
 
+/** Digits before the names of links in a shard of so many slots. */
+export const digitsFor = (fanout: number): number => (fanout - 1).toString(16).length;
+
+/** Bits of the hash of a name. */
+const HASH_BITS = MAX_DEPTH * 8;
+
+/**
+ * The slots of a name in a directory whose shards have another fan-out than ours, each as the digits of its links.
+ *
+ * @throws NodeError for a fan-out that is no power of two from 8 to 1024
+ */
+export function slotsOf(name: string, fanout: number): string[] {
+  const bits = Math.log2(fanout);
+  if (!Number.isInteger(bits) || bits < 3 || bits > 10) throw new NodeError(`a shard of ${fanout} slots`);
+  const digits = digitsFor(fanout);
+  const hash = Buffer.from(shardPath(name)).readBigUInt64BE();
+  return Array.from({ length: Math.floor(HASH_BITS / bits) }, (_, depth) => {
+    const slot = Number((hash >> BigInt(HASH_BITS - bits * (depth + 1))) & BigInt(fanout - 1));
+    return slot.toString(16).toUpperCase().padStart(digits, "0");
+  });
+}
+
 /** Two upper-case digits, with which the links of a slot begin. */
 export const slotPrefix = (slot: number): string => slot.toString(16).toUpperCase().padStart(prefixLength, "0");
 

@@ -280,7 +280,8 @@ export function* cborLinksSteps(bytes: Uint8Array): Steps<CID[]> {
 /** The member of a value with that key or index. @throws NodeError with the reference's text when there is none */
 export function member(value: Value, name: string): Value {
   if (Array.isArray(value)) {
-    if (!/^[+-]?\d+$/.test(name)) throw new NodeError(`strconv.Atoi: parsing "${name}": invalid syntax`);
+    if (!/^[+-]?\d+$/.test(name))
+      throw new NodeError(`strconv.Atoi: parsing "${name}": invalid syntax`, { code: "NO_LINK" });
     const at = Number(name);
     const found = value[at];
     if (found === undefined) throw new NodeError("array index out of range", { code: "NO_LINK" });

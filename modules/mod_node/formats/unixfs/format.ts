@@ -4,7 +4,7 @@ import { NodeError } from "../../util/errors.ts";
 import { FieldReader, fieldLength, tagOf, wireBytes, wireVarint, writeField } from "../protobuf/fields.ts";
 import { varintLength, writeVarint } from "../protobuf/varint.ts";
 
-const FIELDS = { type: 1, data: 2, filesize: 3, blocksizes: 4, hashType: 5, fanout: 6 } as const;
+const FIELDS = { type: 1, data: 2, filesize: 3, blocksizes: 4, hashType: 5, fanout: 6, mode: 7, mtime: 8 } as const;
 
 export const UNIXFS_TYPE_TAG = tagOf(FIELDS.type, wireVarint);
 export const UNIXFS_DATA_TAG = tagOf(FIELDS.data, wireBytes);
@@ -28,6 +28,10 @@ export interface Unixfs {
   readonly hashType?: number | undefined;
   /** Of a HAMTShard: slots of a shard. */
   readonly fanout?: number | undefined;
+  /** UnixFS 1.5: the mode of the file, with permissions in its last nine bits. Read, and never written. */
+  readonly mode?: number | undefined;
+  /** UnixFS 1.5: seconds since 1970 at which it was changed. Read, and never written. */
+  readonly mtime?: number | undefined;
 }
 
 /** More parts than a node of any block has links. */
@@ -39,7 +43,14 @@ export function decodeUnixfs(bytes: Uint8Array): Unixfs {
   const blocksizes: number[] = [];
   let type: UnixfsType | undefined;
   let typed = false;
-  const rest: { data?: Uint8Array; filesize?: number; hashType?: number; fanout?: number } = {};
+  const rest: {
+    data?: Uint8Array;
+    filesize?: number;
+    hashType?: number;
+    fanout?: number;
+    mode?: number;
+    mtime?: number | undefined;
+  } = {};
   while (reader.next()) {
     if (reader.field === FIELDS.type) {
       type = unixfsTypes[reader.number];
@@ -49,10 +60,29 @@ export function decodeUnixfs(bytes: Uint8Array): Unixfs {
     else if (reader.field === FIELDS.blocksizes) readSizes(reader, blocksizes);
     else if (reader.field === FIELDS.hashType) rest.hashType = reader.number;
     else if (reader.field === FIELDS.fanout) rest.fanout = reader.number;
+    else if (reader.field === FIELDS.mode) rest.mode = reader.number;
+    else if (reader.field === FIELDS.mtime) rest.mtime = readTime(reader.bytes);
   }
   if (type === undefined)
     throw new NodeError(typed ? "unrecognized node type" : 'proto: required field "Type" not set');
   return { type, ...rest, blocksizes };
+}
+
+const TIME_SECONDS = 1;
+
+/** The seconds of a `UnixTime`; undefined where it is malformed: writers of before 1.5 may use the field for anything. */
+function readTime(bytes: Uint8Array): number | undefined {
+  try {
+    const reader = new FieldReader(bytes);
+    let seconds: number | undefined;
+    while (reader.next()) {
+      if (reader.field === TIME_SECONDS) seconds = Number(BigInt.asIntN(64, reader.integer));
+    }
+    return seconds;
+  } catch (error) {
+    if (error instanceof NodeError) return undefined;
+    throw error;
+  }
 }
 
 /** Each size is a field of its own; other writers pack all of them into one field. */

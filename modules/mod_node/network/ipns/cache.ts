@@ -18,9 +18,9 @@ export class NameCache {
     this.#entries = new LRU(size);
   }
 
-  get(name: string): string | undefined {
+  get(name: string): Entry | undefined {
     const entry = this.#entries.get(name);
-    if (entry === undefined || entry.until > Date.now()) return entry?.path;
+    if (entry === undefined || entry.until > Date.now()) return entry;
     this.#entries.delete(name);
     return undefined;
   }

@@ -18,6 +18,8 @@ export interface DnslinkOptions {
 export interface ResolvedPath {
   readonly path: string;
   readonly limited: boolean;
+  /** Milliseconds for which it may be kept: the shortest of the names on the way that say it; undefined where none does. */
+  readonly ttlMs?: number | undefined;
 }
 
 /** Names that are followed one after the other, unless a call says otherwise. */

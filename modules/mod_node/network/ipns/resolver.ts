@@ -47,8 +47,8 @@ const NS_PER_MS = 1e6;
 /** Where one step leads. */
 interface Step {
   readonly path: string;
-  /** Milliseconds for which it may be cached. */
-  readonly ttlMs: number;
+  /** Milliseconds for which it may be cached; undefined where nobody says it. */
+  readonly ttlMs: number | undefined;
 }
 
 /**
@@ -62,30 +62,37 @@ export async function* resolveName(
   deps: ResolverDeps,
   { depth = DEFAULT_MAX_DEPTH, ...options }: ResolveOptions = {},
 ): AsyncGenerator<ResolvedPath, void, undefined> {
-  for await (const path of step(name, deps, options)) {
-    if (!path.startsWith(IPNS_PREFIX)) yield { path, limited: false };
-    else if (depth === 1) yield { path, limited: true };
-    else yield* resolveName(path.slice(IPNS_PREFIX.length), deps, { ...options, depth: depth - 1 });
+  for await (const { path, ttlMs } of step(name, deps, options)) {
+    if (!path.startsWith(IPNS_PREFIX)) yield { path, limited: false, ttlMs };
+    else if (depth === 1) yield { path, limited: true, ttlMs };
+    else {
+      for await (const end of resolveName(path.slice(IPNS_PREFIX.length), deps, { ...options, depth: depth - 1 })) {
+        yield { ...end, ttlMs: shorter(ttlMs, end.ttlMs) };
+      }
+    }
   }
 }
 
-async function* step(name: string, deps: ResolverDeps, options: ResolveOptions): AsyncGenerator<string> {
+const shorter = (one: number | undefined, other: number | undefined): number | undefined =>
+  one === undefined || other === undefined ? (one ?? other) : Math.min(one, other);
+
+async function* step(name: string, deps: ResolverDeps, options: ResolveOptions): AsyncGenerator<Step> {
   const [root = ""] = name.split("/", 1);
   const below = name.slice(root.length);
   const full = (path: string) => (below === "" ? path : trimEnd(path, "/") + below);
   const id = nameIn(root);
   const key = id?.toString() ?? root;
-  const known = deps.fixed.get(key) ?? (options.nocache ? undefined : deps.cache?.get(key));
-  if (known !== undefined) {
-    yield full(known);
-    return;
-  }
+  const fixed = deps.fixed.get(key);
+  const known = fixed === undefined && !options.nocache ? deps.cache?.get(key) : undefined;
+  if (fixed !== undefined) yield { path: full(fixed), ttlMs: undefined };
+  else if (known !== undefined) yield { path: full(known.path), ttlMs: known.until - Date.now() };
+  if (fixed !== undefined || known !== undefined) return;
   let best: Step | undefined;
   for await (best of id === undefined ? linked(root, deps, options) : recorded(id, deps, options)) {
-    yield full(best.path);
+    yield { path: full(best.path), ttlMs: best.ttlMs };
   }
   // With `nocache`, too: the result is as good as any other.
-  if (best !== undefined) deps.cache?.set(key, best.path, best.ttlMs);
+  if (best !== undefined) deps.cache?.set(key, best.path, best.ttlMs ?? 0);
 }
 
 /** The peer id in a text; undefined when it may be a domain. @throws NodeError for a CID that is no peer id */
@@ -112,13 +119,14 @@ function cidIn(text: string): CID | undefined {
 async function* linked(root: string, { lookUp }: ResolverDeps, { signal }: ResolveOptions): AsyncGenerator<Step> {
   if (!isDomain(root)) throw new NodeError(`invalid IPNS root: ${quote(root)}`, { code: "INVALID_PATH" });
   const { path } = await resolveDnslink(root, lookUp, { depth: 1, signal });
-  yield { path, ttlMs: 0 };
+  yield { path, ttlMs: undefined };
 }
 
 async function* recorded(id: PeerId, { records }: ResolverDeps, options: ResolveOptions): AsyncGenerator<Step> {
   for await (const { value, ttl, validity } of records(id, options)) {
     const left = Number((parseTimestamp(validity) ?? 0n) - timestampAfter(0));
-    yield { path: pathIn(value), ttlMs: Math.min(Number(ttl), left) / NS_PER_MS };
+    // Without a time to live, a record does not say for how long it stands.
+    yield { path: pathIn(value), ttlMs: ttl === 0n ? undefined : Math.min(Number(ttl), left) / NS_PER_MS };
   }
 }
 

@@ -101,11 +101,21 @@ test("names that resolve to names are followed, with the path below them, up to 
   assert.deepEqual(await node.names.find(`${one.id}/x`, { depth: 1 }), {
     path: `/ipns/${two.id}/more/x`,
     limited: true,
+    ttlMs: undefined,
   });
   await node.names.publish(two, `/ipns/${one.id}`);
   await assert.rejects(node.names.resolve(`${one.id}`), {
     message: "could not resolve name (recursion limit exceeded)",
   });
+});
+
+test("of names that lead to each other the shortest time counts for which one of them may be kept", async () => {
+  const [long, short, silent] = [await made("long"), await made("short"), await made("silent")];
+  await node.names.publish(silent, empty);
+  await node.names.publish(short, `/ipns/${silent.id}`, { ttl: 60_000 });
+  await node.names.publish(long, `/ipns/${short.id}`, { ttl: 600_000 });
+  const ttlOf = async ({ id }: typeof long) => (await node.names.find(`${id}`)).ttlMs;
+  assert.deepEqual([await ttlOf(long), await ttlOf(short), await ttlOf(silent)], [60_000, 60_000, undefined]);
 });
 
 test("invalid names and names that are not found give different errors", async () => {

@@ -1,0 +1,10 @@
+/** Which form of content a request gets. */
+import type { ResponseFields } from "../../../core/types.ts";
+import type { Asked } from "../asked.ts";
+import type { Found } from "../resolve.ts";
+import { unixfsAnswer } from "./unixfs.ts";
+
+/** `find` follows the path, and is asked for once. @throws NodeError, {Redirect}, {Refusal} */
+export async function answerFound(asked: Asked, find: () => Promise<Found>): Promise<ResponseFields> {
+  return unixfsAnswer(asked, await find());
+}

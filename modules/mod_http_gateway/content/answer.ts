@@ -1,0 +1,117 @@
+/** Answers with bytes: whole, a range of them, or several. */
+import { type ByteRange, parseRanges, rangeHolds, severalRanges } from "../../../core/http/index.ts";
+import type { PooledBody, ResponseFields, ResponseHeaders } from "../../../core/types.ts";
+import type { Asked } from "../asked.ts";
+import { Refusal } from "../errors/refusal.ts";
+import { SNIFFED_BYTES, typeByContent } from "../media/sniff.ts";
+import type { Pieces, Source } from "./source.ts";
+
+export interface Content {
+  readonly source: Source;
+  /** Undefined: the bytes tell it. */
+  readonly type: string | undefined;
+  /** Etag, and all that is said of the content whatever is sent of it. */
+  readonly headers: ResponseHeaders;
+  /** Milliseconds, for If-Range. */
+  readonly modified?: number | undefined;
+}
+
+/** @throws NodeError for bytes that cannot be read, {Refusal} 416, 501 */
+export async function contentAnswer(asked: Asked, content: Content): Promise<ResponseFields> {
+  const { source } = content;
+  const ranges = rangesOf(asked, content);
+  const headers: ResponseHeaders = { ...content.headers, accept_ranges: "bytes" };
+  if (ranges === undefined) {
+    const { type, body } = await begun(asked, content, { first: 0, last: source.size - 1 });
+    return { headers: { ...headers, content_type: type, content_length: source.size }, body };
+  }
+  const [range] = ranges;
+  if (range === undefined) {
+    const unsatisfied = { ...content.headers, content_range: `bytes */${source.size}`, last_modified: undefined };
+    throw new Refusal(416, "invalid range: failed to overlap", { headers: unsatisfied });
+  }
+  if (ranges.length > 1) return severalAnswer(asked, content, headers, ranges);
+  const { type, body } = await begun(asked, content, range);
+  headers.content_type = type;
+  headers.content_range = `bytes ${range.first}-${range.last}/${source.size}`;
+  headers.content_length = range.last - range.first + 1;
+  return { status_code: 206, headers, body };
+}
+
+function rangesOf(
+  { request, settings }: Asked,
+  { source, headers, modified = Number.NaN }: Content,
+): ByteRange[] | undefined {
+  const { range, if_range } = request.headers;
+  if (range === undefined || source.size === 0) return undefined;
+  if (!rangeHolds(if_range, { etag: String(headers.etag), modified })) return undefined;
+  const ranges = parseRanges(range, source.size);
+  const { maxRangeFile } = settings;
+  if (ranges !== undefined && maxRangeFile > 0 && source.size > maxRangeFile) {
+    throw new Refusal(
+      501,
+      `ranges of files larger than ${maxRangeFile} bytes are not served here: fetch all of it, or its blocks`,
+    );
+  }
+  return ranges;
+}
+
+const none = new Uint8Array();
+const nothing: PooledBody = { async *[Symbol.asyncIterator]() {}, release: () => undefined };
+
+/** Resolves when the first bytes are there: what prevents them has a status, and they may tell the type. */
+async function begun(
+  { request, reading }: Asked,
+  { source, type }: Content,
+  range: ByteRange,
+): Promise<{ type: string; body: Uint8Array | PooledBody }> {
+  const length = range.last - range.first + 1;
+  const isWhole = length === source.size;
+  if (source.bytes !== undefined) {
+    const bytes = isWhole ? source.bytes : source.bytes.subarray(range.first, range.last + 1);
+    // Also for a range of it: all of it is here.
+    return { type: type ?? typeByContent(source.bytes, true), body: bytes };
+  }
+  if (length === 0) return { type: type ?? typeByContent(none, true), body: none };
+  if (request.method === "HEAD") return { type: type ?? (await typeOf(source, range)), body: nothing };
+  const pieces = source.pieces(range);
+  const first = await pieces.next();
+  const start = first.done === true ? none : first.value;
+  return {
+    type: type ?? typeByContent(start, isWhole && start.length === length),
+    body: reading.body(first.done === true ? pieces : joined(start, pieces), (piece) => source.release(piece)),
+  };
+}
+
+/** Only so much is read as it takes. */
+async function typeOf(source: Source, { first, last }: ByteRange): Promise<string> {
+  const pieces = source.pieces({ first, last: Math.min(last, first + SNIFFED_BYTES - 1) });
+  const { value } = await pieces.next();
+  await pieces.return();
+  const start = value ?? none;
+  const type = typeByContent(start, start.length === source.size);
+  source.release(start);
+  return type;
+}
+
+async function* joined(first: Uint8Array, rest: Pieces): Pieces {
+  try {
+    yield first;
+    yield* rest;
+  } finally {
+    await rest.return();
+  }
+}
+
+async function severalAnswer(
+  { request, reading }: Asked,
+  { source, type }: Content,
+  headers: ResponseHeaders,
+  ranges: readonly ByteRange[],
+): Promise<ResponseFields> {
+  const known = type ?? (await typeOf(source, { first: 0, last: SNIFFED_BYTES - 1 }));
+  const several = severalRanges(source.size, known, ranges, (range) => source.pieces(range));
+  const described = { ...headers, content_type: several.type, content_length: several.length };
+  const body = request.method === "HEAD" ? nothing : reading.body(several.body, (piece) => source.release(piece));
+  return { status_code: 206, headers: described, body };
+}

@@ -1,0 +1,99 @@
+/** One gateway: what is asked of it, in the order in which the public specifications look at a request. */
+import type { NodeModule } from "modhost/node";
+import type { HttpEvent, HttpRequest, ModuleLog, ResponseFields } from "../../core/types.ts";
+import { answerFound } from "./answers/index.ts";
+import type { Asked } from "./asked.ts";
+import { refusalAnswer } from "./errors/answer.ts";
+import { Refusal, refusalOf, tooMany } from "./errors/refusal.ts";
+import { headerText } from "./headers/content.ts";
+import { contentPath, type Place } from "./place.ts";
+import { Reading } from "./reading.ts";
+import { formatOf } from "./request/format.ts";
+import { queryOf } from "./request/query.ts";
+import { Redirect } from "./request/redirect.ts";
+import { find } from "./resolve.ts";
+import type { GatewaySettings } from "./settings.ts";
+
+export interface GatewayDeps {
+  readonly node: NodeModule;
+  readonly log: ModuleLog;
+  /** As they are now. */
+  readonly settings: () => GatewaySettings;
+}
+
+const METHODS = "GET, HEAD, OPTIONS";
+
+export class Gateway {
+  readonly #node: NodeModule;
+  readonly #log: ModuleLog;
+  readonly #settings: () => GatewaySettings;
+  /** Requests that are being answered. */
+  #active = 0;
+
+  constructor({ node, log, settings }: GatewayDeps) {
+    this.#node = node;
+    this.#log = log;
+    this.#settings = settings;
+  }
+
+  /** Answers a request of any method; `placeOf` says what it is for. Never rejects. */
+  async answer(event: HttpEvent, placeOf: (request: HttpRequest) => Place | Promise<Place>): Promise<ResponseFields> {
+    const { request, response } = event;
+    const settings = this.#settings();
+    let place: Place | undefined;
+    try {
+      if (request.method === "OPTIONS") return { headers: { ...settings.headers, allow: METHODS }, body: "" };
+      requireMethod(request);
+      if (settings.maxRequests > 0 && this.#active >= settings.maxRequests) throw tooMany();
+      this.#active += 1;
+      response.on_destroy = () => void (this.#active -= 1);
+      place = await placeOf(request);
+      return await this.#content(request, place, settings);
+    } catch (error) {
+      return this.#refused(error, request, settings, place);
+    }
+  }
+
+  async #content(request: HttpRequest, place: Place, settings: GatewaySettings): Promise<ResponseFields> {
+    if (!this.#node.isOpen) await this.#node.open();
+    const query = queryOf(request);
+    const cachedOnly = request.headers.cache_control === "only-if-cached";
+    const offline = settings.noFetch || cachedOnly || this.#node.offline;
+    const path = contentPath(place);
+    const reading = new Reading(this.#node, request, { ...settings, offline });
+    try {
+      const wanted = formatOf(request, query);
+      const asked: Asked = { node: this.#node, request, query, place, path, wanted, settings, reading };
+      const answer = await answerFound(asked, () => find(this.#node, place, reading));
+      if (typeof answer.body !== "object" || answer.body instanceof Uint8Array) reading.end();
+      return answer;
+    } catch (error) {
+      reading.end();
+      if (cachedOnly && !(error instanceof Redirect))
+        throw new Refusal(412, `${JSON.stringify(path)} not in local datastore`);
+      throw error;
+    }
+  }
+
+  #refused(thrown: unknown, request: HttpRequest, settings: GatewaySettings, place: Place | undefined): ResponseFields {
+    if (thrown instanceof Redirect) return thrown.answer(settings.headers);
+    const path = place === undefined ? request.path : contentPath(place);
+    const refusal = refusalOf(thrown, path);
+    const shown = refusal instanceof Refusal ? refusal : this.#fault(refusal, request);
+    const answer = refusalAnswer(shown, request, settings);
+    if (place !== undefined) (answer.headers ??= {}).x_ipfs_path = headerText(path);
+    return answer;
+  }
+
+  /** A fault of ours: the log has it, and nobody else. */
+  #fault(thrown: unknown, { id, method, url }: HttpRequest): Refusal {
+    const what = thrown instanceof Error ? thrown.stack : String(thrown);
+    this.#log.error("request %s %s %s failed: %s", id, method, url.raw_path, what);
+    return new Refusal(500, "something is wrong with this gateway");
+  }
+}
+
+function requireMethod({ method }: HttpRequest): void {
+  if (method === "GET" || method === "HEAD") return;
+  throw new Refusal(405, `Method ${method} not allowed: read only access`, { headers: { allow: METHODS } });
+}

@@ -1,0 +1,61 @@
+import type { OptionDeclarations } from "../../core/types.ts";
+
+export const options = {
+  gateway_no_fetch: {
+    type: "boolean",
+    default: true,
+    applies: "live",
+    describe:
+      "Serve only what is on this machine. Else whoever can ask the server makes the node fetch whatever they name, and keep it until the next collection of garbage.",
+  },
+  gateway_deserialized_responses: {
+    type: "boolean",
+    default: true,
+    applies: "live",
+    describe:
+      "Serve files, pages and documents. Without it only what a client can check by itself: raw blocks, archives (CAR) and records of names.",
+  },
+  gateway_html_errors: {
+    type: "boolean",
+    default: true,
+    applies: "live",
+    describe: "Answer browsers with a page where something is wrong; everybody else gets a line of text.",
+  },
+  gateway_headers: {
+    type: "object",
+    default: {},
+    example: { "Strict-Transport-Security": "max-age=31536000" },
+    applies: "live",
+    describe:
+      "Further headers of every answer, each a text or a list. Access-Control-Allow-Headers and -Expose-Headers are joined with what the gateway needs, others replace its own.",
+  },
+  gateway_max_concurrent_requests: {
+    type: "integer",
+    min: 0,
+    default: 4096,
+    applies: "live",
+    describe: "Requests that are answered at a time; those beyond are sent away with 429 and Retry-After. 0: no limit.",
+  },
+  gateway_retrieval_timeout: {
+    type: "period",
+    min: 0,
+    default: "30s",
+    applies: "live",
+    describe:
+      "How long an answer waits for its next bytes before it is given up, with 504 where it has not begun. 0: without end.",
+  },
+  gateway_max_request_duration: {
+    type: "period",
+    min: 0,
+    default: "1h",
+    applies: "live",
+    describe: "How long an answer may take in all. 0: without end.",
+  },
+  gateway_max_range_request_file_size: {
+    type: "size",
+    min: 0,
+    default: 0,
+    applies: "live",
+    describe: "Files larger than this are served whole, and their ranges refused with 501. 0: ranges of any file.",
+  },
+} as const satisfies OptionDeclarations;

@@ -1,0 +1,119 @@
+/** The page of a directory. Its links have the form that the conformance suite looks for: attributes, order and quotes. */
+import { escape_html, html_page, page_style, size_text } from "../../../core/net/http.ts";
+import { escapedPath, escapedSegment, type Place, visiblePath } from "../place.ts";
+import { iconOf, iconStyle } from "./icons.ts";
+
+/** Counted up when the page changes other than in its style. */
+export const PAGE_VERSION = 1;
+
+export interface ListedEntry {
+  readonly name: string;
+  readonly cid: string;
+  /** Bytes of all below it, as the directory says. */
+  readonly size: number;
+}
+
+export interface Listed {
+  readonly place: Place;
+  /** Of the directory. */
+  readonly cid: string;
+  /** Seconds since 1970, where the directory says it. */
+  readonly changed: number | undefined;
+  readonly entries: AsyncIterable<ListedEntry>;
+}
+
+export const listingStyle = `${page_style}
+main { max-width: 64rem; margin: 0 auto; padding: 1.5rem 1rem 3rem; }
+h1 { margin: 0 0 .25rem; padding: 0 .5rem; font-size: 1.25rem; font-weight: 600; overflow-wrap: anywhere; }
+h1 small { color: var(--soft); font-size: inherit; font-weight: 400; }
+.about { margin: 0 0 1rem; padding: 0 .5rem; color: var(--soft); font-size: .875rem; overflow-wrap: anywhere; }
+table { width: 100%; border-collapse: collapse; }
+th { color: var(--soft); font-size: .8125rem; font-weight: 500; text-align: left; }
+th, td { padding: .5rem; border-bottom: 1px solid var(--line); vertical-align: baseline; }
+td:first-child { width: 100%; overflow-wrap: anywhere; }
+td:nth-child(n+2), th:nth-child(n+2) { color: var(--soft); text-align: right; white-space: nowrap; font-variant-numeric: tabular-nums; }
+tbody tr:hover { background: var(--hover); }
+.ipfs-hash { color: var(--soft); font: .8125rem ui-monospace, monospace; }
+${iconStyle}
+@media (max-width: 40rem) {
+  td:nth-child(2), th:nth-child(2) { display: none; }
+  h1, .about { padding: 0 .25rem; }
+  th, td { padding: .625rem .25rem; }
+}
+`;
+
+const MARK = "<!-- entries -->";
+
+export async function* listingPage({ place, cid, changed, entries }: Listed): AsyncGenerator<string, void, undefined> {
+  const title = `Index of /${place.namespace}/${[place.root, ...place.segments].join("/")}`;
+  const body = `<h1><small>Index of</small> ${breadcrumbs(place)}</h1>
+<p class="about">${escape_html(cid)}${changedText(changed)}</p>
+<table>
+<thead><tr><th scope="col">Name</th><th scope="col">CID</th><th scope="col">Size</th></tr></thead>
+<tbody>
+${MARK}
+</tbody>
+</table>`;
+  const [head = "", tail = ""] = html_page({ title, style: listingStyle, body }).split(MARK);
+  yield head;
+  if (place.segments.length > 0) yield parentRow(place);
+  for await (const entry of entries) yield row(place, entry);
+  yield tail;
+}
+
+function changedText(changed: number | undefined): string {
+  const date = changed === undefined ? undefined : new Date(changed * 1000);
+  if (date === undefined || Number.isNaN(date.getTime())) return "";
+  const iso = date.toISOString();
+  return `, changed <time datetime="${iso}">${iso.slice(0, 10)}</time>`;
+}
+
+/** Each part of the path leads there; on a host of its own the first leads to the gateway, or to the host. */
+function breadcrumbs({ namespace, root, segments, prefix, website, gateway }: Place): string {
+  const isDnslink = website === "dnslink";
+  let path = isDnslink ? `//${root}` : `${gateway}${website === undefined ? prefix : `/${namespace}/${root}`}`;
+  const parts = [`<a href="${link(isDnslink ? `${path}/` : path)}">${escape_html(root)}</a>`];
+  for (const name of segments) {
+    path += `/${name}`;
+    parts.push(`<a href="${link(path)}">${escape_html(name)}</a>`);
+  }
+  return `/${namespace}/${parts.join("/")}`;
+}
+
+const link = (path: string): string => escape_html(escapedPath(path));
+
+function parentRow(place: Place): string {
+  return `<tr class="up"><td><a href="${link(`${visiblePath(place)}/..`)}">..</a></td><td></td><td></td></tr>\n`;
+}
+
+function row(place: Place, { name, cid, size }: ListedEntry): string {
+  return (
+    `<tr><td class="icon ${iconOf(name)}"><a href="${link(`${visiblePath(place)}/${name}`)}">${escape_html(name)}</a></td>` +
+    `<td>${hashLink(place, name, cid)}</td><td title="${size} bytes">${size_text(size)}</td></tr>\n`
+  );
+}
+
+function hashLink({ website, gateway }: Place, name: string, cid: string): string {
+  const short = `${cid.slice(0, 6)}…${cid.slice(-4)}`;
+  const [href, more] =
+    website === "dnslink"
+      ? [`https://cid.ipfs.tech/#${cid}`, ' target="_blank" rel="noreferrer noopener"']
+      : [`${gateway}/ipfs/${cid}?filename=${filename(name)}`, ""];
+  return `<a class="ipfs-hash" translate="no" href="${escape_html(href)}"${more}>${short}</a>`;
+}
+
+/** Escaped twice where it is not ASCII, as the conformance suite has it. */
+function filename(name: string): string {
+  const once = escapedSegment(name).replace(/[&+=]/g, encodeURIComponent);
+  return /^\p{ASCII}*$/u.test(name) ? once : once.replaceAll("%", "%25");
+}
+
+export async function* listingJson(entries: AsyncIterable<ListedEntry>): AsyncGenerator<string, void, undefined> {
+  let isFirst = true;
+  yield "[";
+  for await (const { name, cid, size } of entries) {
+    yield `${isFirst ? "" : ","}\n${JSON.stringify({ name, cid, size })}`;
+    isFirst = false;
+  }
+  yield "\n]\n";
+}

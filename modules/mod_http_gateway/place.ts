@@ -1,0 +1,42 @@
+/** What a request asks for, whichever host and path it came by. All that answers goes by this, and by nothing else of the URL. */
+
+export type Namespace = "ipfs" | "ipns";
+
+export interface Place {
+  readonly namespace: Namespace;
+  /** A CID, or a name: as it was written. */
+  readonly root: string;
+  /** Decoded names below the root; none is empty, `.` or `..`. */
+  readonly segments: readonly string[];
+  /** The URL ends in a slash. */
+  readonly slash: boolean;
+  /** What a URL has before the segments: `/ipfs/CID` on a path gateway, nothing where the host stands for the root. Decoded. */
+  readonly prefix: string;
+  /** The host stands for the root, by its name or by a DNSLink: a website, with an origin of its own. */
+  readonly website: "subdomain" | "dnslink" | undefined;
+  /** `//HOST`, the gateway that has paths; empty where it is the one that was asked. */
+  readonly gateway: string;
+}
+
+/** The content path, decoded, as X-Ipfs-Path tells it. */
+export function contentPath({ namespace, root, segments, slash }: Place): string {
+  const path = segments.length === 0 ? `/${namespace}/${root}` : `/${namespace}/${root}/${segments.join("/")}`;
+  return slash ? `${path}/` : path;
+}
+
+/** The path of the URL, decoded, without a slash at its end. */
+export function visiblePath({ prefix, segments }: Place): string {
+  return segments.length === 0 ? prefix : `${prefix}/${segments.join("/")}`;
+}
+
+/** A path as it stands in a URL: what a URL may have as it is stays, all else is escaped. */
+export function escapedPath(path: string): string {
+  return plain.test(path) ? path : path.split("/").map(escapedSegment).join("/");
+}
+
+/** A name within a URL. */
+export const escapedSegment = (name: string): string =>
+  plain.test(name) ? name : encodeURIComponent(name.toWellFormed()).replace(/%(24|26|2B|3A|3D|40)/g, unescaped);
+
+const plain = /^[A-Za-z0-9\-._~$&+:=@/]*$/;
+const unescaped = (escaped: string) => decodeURIComponent(escaped);

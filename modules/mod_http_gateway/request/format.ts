@@ -1,0 +1,64 @@
+/** In which form the content is wanted: `?format=` first, then Accept. */
+import type { HttpRequest } from "../../../core/types.ts";
+import { Refusal } from "../errors/refusal.ts";
+
+export type Format = "raw" | "car" | "tar" | "dag-json" | "dag-cbor" | "json" | "cbor" | "ipns-record";
+
+export const formatTypes: Readonly<Record<Format, string>> = {
+  raw: "application/vnd.ipld.raw",
+  car: "application/vnd.ipld.car",
+  tar: "application/x-tar",
+  "dag-json": "application/vnd.ipld.dag-json",
+  "dag-cbor": "application/vnd.ipld.dag-cbor",
+  json: "application/json",
+  cbor: "application/cbor",
+  "ipns-record": "application/vnd.ipfs.ipns-record",
+};
+
+const byType = new Map(Object.entries(formatTypes).map(([format, type]) => [type, format as Format]));
+
+export interface Wanted {
+  /** Undefined: as it is, for a browser. */
+  readonly format: Format | undefined;
+  /** Parameters of the media type in Accept, such as `order` of a CAR. */
+  readonly parameters: ReadonlyMap<string, string>;
+  /** The URL does not say it by itself: the answer tells one that does (Content-Location). */
+  readonly isImplied: boolean;
+}
+
+const none: ReadonlyMap<string, string> = new Map();
+const asItIs: Wanted = { format: undefined, parameters: none, isImplied: false };
+
+/** The first entry of Accept that is about a form of content counts; weights are not looked at. */
+const formal = /^application\/(?:vnd\.ipld|vnd\.ipfs|x-tar(?![\w.+-])|json(?![\w.+-])|cbor(?![\w.+-]))/i;
+
+/** @throws {Refusal} 400 for a media type of IPLD that nobody knows, and for a malformed one */
+export function formatOf({ headers }: Pick<HttpRequest, "headers">, query: URLSearchParams): Wanted {
+  const asked = query.get("format");
+  const accepted = acceptedFormat(headers.accept, asked !== null && Object.hasOwn(formatTypes, asked));
+  if (asked === null || !Object.hasOwn(formatTypes, asked)) return accepted;
+  const format = asked as Format;
+  const parameters = accepted.format === format ? accepted.parameters : none;
+  const isImplied = accepted.format !== undefined && (accepted.format !== format || parameters.size > 0);
+  return { format, parameters, isImplied };
+}
+
+function acceptedFormat(accept: string | undefined, lenient: boolean): Wanted {
+  if (accept === undefined || !accept.includes("application/")) return asItIs;
+  for (const part of accept.split(",")) {
+    const text = part.trim();
+    if (!formal.test(text)) continue;
+    const [type = "", ...rest] = text.split(";");
+    const format = byType.get(type.trim().toLowerCase());
+    const parameters = new Map<string, string>();
+    for (const each of rest) {
+      const [, name, quoted, plain] = /^\s*([^\s=]+)\s*=\s*(?:"([^"]*)"|([^\s"]*))\s*$/.exec(each) ?? [];
+      if (name !== undefined) parameters.set(name.toLowerCase(), quoted ?? plain ?? "");
+      else if (!lenient) throw new Refusal(400, `the media type ${JSON.stringify(text)} in Accept is malformed`);
+    }
+    if (format !== undefined) return { format, parameters, isImplied: true };
+    if (lenient) return asItIs;
+    throw new Refusal(400, `the media type ${JSON.stringify(text)} in Accept is not known`);
+  }
+  return asItIs;
+}

@@ -1,0 +1,36 @@
+import assert from "node:assert/strict";
+import { test } from "node:test";
+import { faultsOf, readExplanations } from "./explained.ts";
+import { type Played, replay } from "./replay.ts";
+import { startGateway } from "./server.ts";
+
+/** What is played on every run. */
+const served = "^(path/|names/(?!raw))";
+
+test("recorded requests are answered as they were recorded, or as explained", async () => {
+  await using server = await startGateway();
+  const explained = [...(await readExplanations())].filter(([id]) => new RegExp(served).test(id));
+  const played = await replay(server.url, served);
+  assert.deepEqual(faultsOf(played, new Map(explained)), []);
+  assert.ok(played.filter(({ state }) => state === "ok").length > 50);
+});
+
+test("what is explained must differ, be there, and be all that differs", () => {
+  const played = (id: string, state: Played["state"]): Played => ({
+    id,
+    state,
+    differences: state === "ok" ? [] : ["x"],
+  });
+  const all = [
+    played("a/fits", "ok"),
+    played("a/not", "differs"),
+    played("a/quirk", "quirk"),
+    played("a/said", "differs"),
+  ];
+  const explained = new Map(["a/fits", "a/said", "a/gone"].map((id) => [id, "so"]));
+  assert.deepEqual(faultsOf(all, explained), [
+    "a/fits is explained, and does not differ",
+    "a/not\n    x",
+    "a/gone: no such request",
+  ]);
+});

@@ -1,0 +1,53 @@
+/** Plays the recorded requests to a gateway, and gives what came of each. */
+import { spawn } from "node:child_process";
+import { once } from "node:events";
+import { readFileSync } from "node:fs";
+import { mkdtemp, readFile, rm } from "node:fs/promises";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { fileURLToPath } from "node:url";
+
+export const fixturesFolder = fileURLToPath(new URL("../../fixtures/gateway/", import.meta.url));
+
+interface Fixtures {
+  readonly cids: Readonly<Record<string, string>>;
+  readonly keys: Readonly<Record<string, string>>;
+  /** Records of names in base64, by the name of the key. */
+  readonly records: Readonly<Record<string, string>>;
+  /** Paths by the name that leads there. */
+  readonly names: Readonly<Record<string, string>>;
+}
+
+export const fixtures = JSON.parse(readFileSync(join(fixturesFolder, "fixtures.json"), "utf8")) as Fixtures;
+
+/** What `IPFS_NS_MAP` must be when the node is opened. */
+export function nameMap(): string {
+  const { cids, keys, names } = fixtures;
+  const filled = (path: string) => path.replace(/\{(\w+)\}/g, (_, name: string) => cids[name] ?? keys[name] ?? "");
+  return Object.entries(names)
+    .map(([name, path]) => `${name}:${filled(path)}`)
+    .join(",");
+}
+
+export interface Played {
+  /** `topic/id`. */
+  readonly id: string;
+  /** `quirk`: it differs, and no rule stands behind what was recorded. */
+  readonly state: "ok" | "quirk" | "differs";
+  readonly differences: readonly string[];
+}
+
+/** Asks a gateway that has the fixtures; `only` is a regular expression for `topic/id`. */
+export async function replay(url: string, only = "."): Promise<readonly Played[]> {
+  const folder = await mkdtemp(join(tmpdir(), "modhost-gateway-replay-"));
+  try {
+    const file = join(folder, "result.json");
+    const given = ["replay", "--gateway", url, "--only", only, "--json", file];
+    const child = spawn(process.execPath, [join(fixturesFolder, "gateway.mjs"), ...given], { stdio: "ignore" });
+    const [code] = (await once(child, "close")) as [number | null];
+    if (code !== 0 && code !== 1) throw new Error(`The replayer ended with ${code}`);
+    return (JSON.parse(await readFile(file, "utf8")) as { results: readonly Played[] }).results;
+  } finally {
+    await rm(folder, { recursive: true, force: true });
+  }
+}

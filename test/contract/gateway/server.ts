@@ -1,0 +1,39 @@
+/** A host whose gateway has the fixtures of the recorded requests, and fetches nothing. */
+import { readFileSync } from "node:fs";
+import { join } from "node:path";
+import { createNode, parsePeerId } from "#node/index.ts";
+import { publishedKey } from "#node/network/ipns_record/keys.ts";
+import { blocksIn } from "#test/support/car_blocks.ts";
+import { startHost, type TestHost } from "#test/support/host.ts";
+import { fixtures, fixturesFolder, nameMap } from "./replay.ts";
+
+export interface GatewayServer extends TestHost {
+  /** Of the path gateway. */
+  readonly url: string;
+}
+
+export async function startGateway(config: Readonly<Record<string, unknown>> = {}): Promise<GatewayServer> {
+  // Read when a node is opened.
+  const { IPFS_NS_MAP: before } = process.env;
+  process.env.IPFS_NS_MAP = nameMap();
+  try {
+    const host = await startHost({
+      prepare: (folder) => provision(join(folder, "data", "repo")),
+      config: { modules_enabled: ["http", "http_gateway"], https_ports: [], node_offline: true, ...config },
+    });
+    return Object.assign(host, { url: `http://127.0.0.1:${host.http}` });
+  } finally {
+    if (before === undefined) delete process.env.IPFS_NS_MAP;
+    else process.env.IPFS_NS_MAP = before;
+  }
+}
+
+/** The blocks are stored as they are: some have hashes and codecs that no import takes. */
+export async function provision(repo: string): Promise<void> {
+  await using node = await createNode({ repo, offline: true });
+  await node.lowLevel.blocks.store.put(blocksIn(readFileSync(join(fixturesFolder, "fixtures.car"))));
+  for (const [name, record] of Object.entries(fixtures.records)) {
+    const key = publishedKey(parsePeerId(fixtures.keys[name] as string));
+    await node.lowLevel.metadata.transaction((writer) => writer.put(key, Buffer.from(record, "base64")));
+  }
+}

@@ -1,0 +1,143 @@
+import assert from "node:assert/strict";
+import { after, before, describe, test } from "node:test";
+import { CID } from "multiformats/cid";
+import { type GatewayHost, startGatewayWith } from "./support.ts";
+
+const CHUNK = 262_144;
+/** Three leaves. */
+const large = Buffer.alloc(CHUNK * 2 + 1000).map((_, at) => at % 251);
+
+describe("the path gateway", () => {
+  let host: GatewayHost;
+  let site = "";
+  let film = "";
+  let holey = "";
+  before(async () => {
+    host = await startGatewayWith(async (node) => {
+      const files = [
+        { path: "site/sub/a.txt", content: "in sub" },
+        { path: "site/sub/<b>&.txt", content: "a name that is markup" },
+        { path: "site/empty.txt", content: "" },
+        { path: "site/page", content: "<!doctype html><p>page" },
+      ];
+      for await (const { path, cid } of node.addAll(files, { cidVersion: 1 })) if (path === "site") site = String(cid);
+      film = String((await node.add(large, { cidVersion: 1, rawLeaves: true })).cid);
+      const made = await node.add(Buffer.from(large.map((byte) => byte ^ 1)), { cidVersion: 1, rawLeaves: true });
+      holey = String(made.cid);
+      const { Links } = await node.object.links(made.cid).then((links) => ({ Links: links }));
+      const second = CID.asCID(Links[1]?.Hash) as CID;
+      await node.lowLevel.blocks.store.delete([second]);
+    });
+  });
+  after(() => host?.stop());
+
+  test("several ranges are answered in the order in which they were asked for", async () => {
+    const { status, headers, body } = await host.ask(`/ipfs/${site}/sub/a.txt`, { range: "bytes=3-5,0-1" });
+    assert.equal(status, 206);
+    assert.match(headers["content-type"] ?? "", /^multipart\/byteranges; boundary=/);
+    assert.equal(Number(headers["content-length"]), Buffer.byteLength(body));
+    const parts = [...body.matchAll(/Content-Range: (bytes [^\r]+)\r\n\r\n([^\r]*)/g)].map(([, range, text]) => [
+      range,
+      text,
+    ]);
+    assert.deepEqual(parts, [
+      ["bytes 3-5/6", "sub"],
+      ["bytes 0-1/6", "in"],
+    ]);
+  });
+
+  test("a suffix that is longer than the file is the whole of it", async () => {
+    const { status, headers, body } = await host.ask(`/ipfs/${site}/sub/a.txt`, { range: "bytes=-9000" });
+    assert.deepEqual([status, headers["content-range"], body], [206, "bytes 0-5/6", "in sub"]);
+  });
+
+  test("of a large file only the blocks of the range are needed, and a hole breaks the answer off", async () => {
+    const at = (from: number, to: number) =>
+      host.ask(`/ipfs/${holey}?filename=a.bin`, { range: `bytes=${from}-${to}` });
+    assert.equal((await at(0, 9)).status, 206);
+    assert.equal((await at(CHUNK * 2, CHUNK * 2 + 9)).body.length > 0, true);
+    const within = await at(CHUNK, CHUNK + 9);
+    assert.deepEqual([within.status, /not found/.test(within.body)], [404, true]);
+    const over = await at(CHUNK - 10, CHUNK + 9);
+    assert.deepEqual([over.status, over.cut], [206, true]);
+    assert.equal(host.log().includes('"level":"error"'), false, host.log());
+  });
+
+  test("HEAD has the headers of GET, and the type that only the content tells", async () => {
+    for (const path of [`/ipfs/${film}`, `/ipfs/${site}/page`, `/ipfs/${site}/sub/`, `/ipfs/${site}/empty.txt`]) {
+      const [get, head] = [await host.ask(path), await host.ask(path, {}, "HEAD")];
+      for (const name of ["date", "connection", "transfer-encoding"]) {
+        delete get.headers[name];
+        delete head.headers[name];
+      }
+      assert.deepEqual([head.status, head.headers, head.body], [get.status, get.headers, ""], path);
+    }
+    assert.equal((await host.ask(`/ipfs/${site}/page`)).headers["content-type"], "text/html");
+  });
+
+  test("a page shows names as they are, and nothing of them runs", async () => {
+    const { headers, body } = await host.ask(`/ipfs/${site}/sub/`);
+    assert.ok(body.includes("&#60;b&#62;&#38;.txt"), body);
+    assert.equal(body.includes("<b>&"), false);
+    assert.match(String(headers["content-security-policy"]), /default-src 'none'; style-src 'sha256-/);
+    assert.ok(body.includes(`/ipfs/<a href="/ipfs/${site}">${site}</a>/<a href="/ipfs/${site}/sub">sub</a>`), body);
+    assert.ok(body.includes(`<a href="/ipfs/${site}/sub/..">..</a>`));
+    assert.ok(body.includes(`<a href="/ipfs/${site}/sub/a.txt">a.txt</a>`));
+  });
+
+  test("a directory is JSON for whoever asks for it", async () => {
+    const { status, headers, body } = await host.ask(`/ipfs/${site}/sub/?format=json`);
+    assert.deepEqual([status, headers["content-type"]], [200, "application/json"]);
+    const listed = JSON.parse(body) as { name: string; size: number }[];
+    assert.deepEqual(listed.map(({ name }) => name).sort(), ["<b>&.txt", "a.txt"]);
+  });
+
+  test("an error is a page for browsers, with what they sent escaped, and a line for others", async () => {
+    const path = `/ipfs/${site}/%3Cscript%3E`;
+    const page = await host.ask(path, { accept: "text/html,*/*" });
+    assert.deepEqual([page.status, page.headers["content-type"]], [404, "text/html; charset=utf-8"]);
+    assert.equal(page.body.includes("<script>"), false);
+    const line = await host.ask(path);
+    assert.deepEqual([line.status, line.headers["content-type"]], [404, "text/plain; charset=utf-8"]);
+    assert.match(line.body, /^failed to resolve \/ipfs\/.*: no link named "<script>" under .*\n$/);
+  });
+
+  test("only-if-cached is 412 for what is not here, and breaks nothing that is", async () => {
+    const cached = { "cache-control": "only-if-cached" };
+    assert.equal((await host.ask(`/ipfs/${site}/sub/a.txt`, cached)).body, "in sub");
+    assert.equal((await host.ask(`/ipfs/${site}/absent`, cached)).status, 412);
+    assert.equal((await host.ask(`/ipfs/${site}/sub`, cached)).status, 301);
+  });
+
+  test("a path never leaves its namespace for the paths of other apps", async () => {
+    for (const path of [`/ipfs/${site}/../../x`, `/ipfs/${site}/../..`, "/ipfs/..", "/ipfs//"]) {
+      assert.ok([400, 404].includes((await host.ask(path)).status), path);
+    }
+    assert.equal((await host.ask(`/ipfs/${site}/sub/./../sub/a.txt`)).body, "in sub");
+  });
+
+  test("methods that change something are refused, and named are those that are there", async () => {
+    for (const method of ["POST", "PUT", "DELETE", "PATCH"]) {
+      const { status, headers } = await host.ask(`/ipfs/${site}/sub/a.txt`, {}, method);
+      assert.deepEqual([status, headers.allow], [405, "GET, HEAD, OPTIONS"], method);
+      assert.equal(headers["access-control-allow-origin"], "*");
+    }
+    const { status, headers } = await host.ask(`/ipfs/${site}`, {}, "OPTIONS");
+    assert.deepEqual([status, headers.allow], [200, "GET, HEAD, OPTIONS"]);
+  });
+});
+
+test("requests beyond the bound are sent away, and come through when others are over", async () => {
+  let cid = "";
+  const fill = async (node: Parameters<Parameters<typeof startGatewayWith>[0]>[0]) => {
+    cid = String((await node.add("few at a time")).cid);
+  };
+  await using host = await startGatewayWith(fill, { gateway_max_concurrent_requests: 1 });
+  const all = await Promise.all(Array.from({ length: 20 }, () => host.ask(`/ipfs/${cid}`)));
+  const refused = all.filter(({ status }) => status === 429);
+  assert.ok(all.some(({ status }) => status === 200));
+  for (const { headers } of refused) {
+    assert.deepEqual([headers["retry-after"], headers["cache-control"]], ["60", "no-store"]);
+  }
+  assert.equal((await host.ask(`/ipfs/${cid}`)).status, 200);
+});

@@ -1,0 +1,58 @@
+/** A gateway over a node of the test, and requests as they stand on the wire. */
+
+import { once } from "node:events";
+import type { IncomingHttpHeaders, IncomingMessage } from "node:http";
+import { request } from "node:http";
+import { join } from "node:path";
+import type { Node } from "#node/index.ts";
+import { createNode } from "#node/index.ts";
+import { startHost, type TestHost } from "#test/support/host.ts";
+
+export interface Answer {
+  readonly status: number;
+  readonly headers: IncomingHttpHeaders;
+  readonly body: string;
+  /** It broke off. */
+  readonly cut: boolean;
+}
+
+export interface GatewayHost extends TestHost {
+  ask(path: string, headers?: Readonly<Record<string, string>>, method?: string): Promise<Answer>;
+}
+
+/** `fill` adds what is to be served, before the host has the repo. */
+export async function startGatewayWith(
+  fill: (node: Node) => Promise<unknown>,
+  config: Readonly<Record<string, unknown>> = {},
+): Promise<GatewayHost> {
+  const host = await startHost({
+    async prepare(folder) {
+      await using node = await createNode({ repo: join(folder, "data", "repo"), offline: true });
+      await fill(node);
+    },
+    config: { modules_enabled: ["http", "http_gateway"], https_ports: [], node_offline: true, ...config },
+  });
+  return Object.assign(host, {
+    ask: (path: string, headers = {}, method = "GET") => askAt(host.http, path, headers, method),
+  });
+}
+
+/** The path goes out as it is written, and redirects are not followed. */
+export async function askAt(
+  port: number,
+  path: string,
+  headers: Readonly<Record<string, string>>,
+  method: string,
+): Promise<Answer> {
+  const asked = request({ port, host: "127.0.0.1", path, method, headers: { connection: "close", ...headers } });
+  asked.end();
+  const [answer] = (await once(asked, "response")) as [IncomingMessage];
+  let body = "";
+  let cut = false;
+  try {
+    for await (const piece of answer.setEncoding("utf8")) body += piece;
+  } catch {
+    cut = true;
+  }
+  return { status: answer.statusCode ?? 0, headers: answer.headers, body, cut: cut || !answer.complete };
+}
