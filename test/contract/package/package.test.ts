@@ -28,13 +28,14 @@ describe("the tarball", () => {
       const page = /^dist\/modules\/\w+\/pages\/.*(\.\w+)$/.exec(path);
       if (page !== null) return `dist/modules pages ${page[1]}`;
       if (path.startsWith("dist/")) return path.replace(/^dist\/(core|modules)\/.*?(\.d\.ts|\.js)$/, "dist/$1 $2");
-      return path.startsWith("core/cli/scaffold/") ? "core/cli/scaffold" : path;
+      return path.replace(/^(config\/deploy|core\/cli\/scaffold)\/.*$/, "$1");
     });
     assert.deepEqual([...new Set(kinds)].sort(), [
       "CHANGELOG.md",
       "LICENSE",
       "README.md",
       "config/default.yaml",
+      "config/deploy",
       "config/modhost.config.sample.yaml",
       "config/modhost.schema.json",
       "core/cli/launch.mjs",

@@ -1,0 +1,109 @@
+/** The units for systemd: systemd accepts them, they are hardened, and what they name is what the package has. */
+import assert from "node:assert/strict";
+import { spawnSync } from "node:child_process";
+import { existsSync, readdirSync, readFileSync } from "node:fs";
+import { mkdir, mkdtemp, rm, writeFile } from "node:fs/promises";
+import { tmpdir } from "node:os";
+import { dirname, join } from "node:path";
+import { after, before, describe, test } from "node:test";
+import { coreOptions, loadConfig } from "#core/config/index.ts";
+import { sections } from "#test/tools/generate.ts";
+import { project } from "../docs/guides/support.ts";
+
+const shipped = join(project, "config/deploy");
+const units = readdirSync(shipped).filter((name) => /\.(service|socket|timer)$/.test(name));
+const services = units.filter((name) => name.endsWith(".service"));
+const textOf = (name: string) => readFileSync(join(shipped, name), "utf8");
+
+/** In tenths: what systemd-analyze calls OK, and a little less than that. */
+const MAX_EXPOSURE = 20;
+
+const [version = "0"] = /\d+/.exec(String(spawnSync("systemd-analyze", ["--version"]).stdout)) ?? [];
+/** Why systemd's own checks are left out; false where they run. */
+const lacksChecks = Number(version) >= 250 ? false : "needs systemd-analyze of systemd 250 or later";
+
+/** The last value of each setting. */
+const settingsOf = (text: string) =>
+  new Map(Array.from(text.matchAll(/^(\w+)=(.*)$/gm), ([, name, value]) => [name, value]));
+
+describe("systemd", () => {
+  let root = "";
+  before(async () => {
+    root = await mkdtemp(join(tmpdir(), "modhost-units-"));
+  });
+  after(() => rm(root, { recursive: true }));
+
+  test("accepts the units", { skip: lacksChecks }, async () => {
+    // The programs are not installed at their paths here: empty ones take their places.
+    for (const name of units) {
+      const text = textOf(name).replaceAll(/^(Exec\w+=)(\S+)/gm, (_, key, path) => `${key}${join(root, path)}`);
+      await writeFile(join(root, name), text);
+      for (const [, path = ""] of text.matchAll(/^Exec\w+=(\S+)/gm)) {
+        await mkdir(dirname(path), { recursive: true });
+        await writeFile(path, "", { mode: 0o755 });
+      }
+    }
+    const files = units.map((name) => join(root, name));
+    const { status, stderr } = spawnSync("systemd-analyze", ["verify", "--man=no", ...files]);
+    assert.deepEqual([String(stderr), status], ["", 0]);
+  });
+
+  for (const name of services) {
+    test(`finds ${name} hardened`, { skip: lacksChecks }, () => {
+      const args = ["security", "--offline=true", `--threshold=${MAX_EXPOSURE}`, "--no-pager", join(shipped, name)];
+      const { status, stdout } = spawnSync("systemd-analyze", args);
+      assert.equal(status, 0, String(stdout));
+    });
+  }
+});
+
+describe("the unit of the server", () => {
+  const settings = settingsOf(textOf("modhost.service"));
+  const start = settings.get("ExecStart") ?? "";
+
+  test("starts what the package has, with the flag for which the program would start itself anew", () => {
+    const [, program = ""] = /node_modules\/modhost\/(\S+\.mjs)/.exec(start) ?? [];
+    const [, flag = ""] = /youngGeneration = "(.*)"/.exec(readFileSync(join(project, program), "utf8")) ?? [];
+    assert.ok(start.split(" ").includes(flag), start);
+  });
+
+  test("waits longer for its end than the server does by default", () => {
+    const own = coreOptions.stop_delay.default + coreOptions.stop_timeout.default;
+    assert.ok(Number(settings.get("TimeoutStopSec")) > own);
+  });
+
+  test("forbids no memory that is written and run, since V8 compiles into it", () => {
+    assert.equal(settings.has("MemoryDenyWriteExecute"), false);
+  });
+
+  test("lets the server write where its config file says", async () => {
+    const config = await loadConfig({ path: join(shipped, "modhost.config.yaml"), cwd: shipped, env: {} });
+    for (const { owner, options } of await sections()) config.declare(options, owner);
+    config.check();
+    assert.deepEqual(config.unknownNames(), []);
+    assert.equal(config.value("data_path"), `/var/lib/${settings.get("StateDirectory")}`);
+    for (const name of ["log_file", "http_log_file"])
+      assert.equal(dirname(String(config.value(name))), `/var/log/${settings.get("LogsDirectory")}`);
+  });
+});
+
+describe("the image", () => {
+  const text = textOf("Dockerfile");
+  const last = text.slice(text.lastIndexOf("\nFROM "));
+
+  test("is made of images without the name of a registry, and runs as a user by number", () => {
+    for (const [, image = ""] of text.matchAll(/^FROM (\S+)/gm)) assert.match(image, /^[a-z]+:[\w-]+$/);
+    assert.match(last, /^USER [1-9]\d*:[1-9]\d*$/m);
+  });
+
+  test("starts Node.js itself, so that signals reach the server", () => {
+    const [, words = "[]"] = /^ENTRYPOINT (.*)$/m.exec(last) ?? [];
+    assert.equal(JSON.parse(words)[0], "node");
+    assert.doesNotMatch(last, /\bnpm (?:ci|install|start|run)\b/);
+  });
+
+  test("is built of files that the context has", () => {
+    const context = readFileSync(join(project, ".dockerignore"), "utf8").matchAll(/^!(\S+)$/gm);
+    for (const [, path = ""] of context) assert.ok(existsSync(join(project, path)), path);
+  });
+});
