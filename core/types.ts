@@ -5,6 +5,7 @@
  */
 export type * from "./types/admin.ts";
 export type * from "./types/answer.ts";
+export type * from "./types/backup.ts";
 export type * from "./types/certificate.ts";
 export type * from "./types/change.ts";
 export type * from "./types/config.ts";

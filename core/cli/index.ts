@@ -1,11 +1,12 @@
 /** What the commands that bundled modules bring have of the program: they alone import it. */
 export { errorLines, showChange, withServer } from "./admin/change.ts";
-export { type AdminAnswer, adminSocket, NoServerError, send, socketOption } from "./admin/client.ts";
+export { type AdminAnswer, adminSocket, NoServerError, send, sendLines, socketOption } from "./admin/client.ts";
 export { follow } from "./admin/follow.ts";
 export { withTokenFile } from "./admin/tokens.ts";
 export { type Command, type CommandContext, type CommandOption, type KnownNames, UsageError } from "./command.ts";
 export { type Check, type Finding, type Installation, problem, warning } from "./doctor/check.ts";
 export { commandHelp, type HelpSection } from "./help.ts";
+export { withHost } from "./hosted.ts";
 export { columns, type Output } from "./output.ts";
 export { callRpc, helpText } from "./rpc/call.ts";
 export { usageOf } from "./rpc/help.ts";

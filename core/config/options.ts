@@ -16,6 +16,7 @@ export const coreOptions = {
       "http_health",
       "http_admin",
       "http_admin_node",
+      "backup",
       "http_api",
     ],
     applies: "live",

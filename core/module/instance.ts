@@ -41,6 +41,8 @@ export const keyOf = (name: string, host: string): string => `${name}@${host}`;
 
 /** Effects by which a module acts, rather than holds something that it needs to finish. */
 const acting: readonly string[] = ["item", "hook", "timer"];
+/** Kinds of items that are of use whether or not somebody takes them now. */
+const givenAnyway: ReadonlySet<string> = new Set(["metrics", "admin", "backup"]);
 
 /** One run of a module's code for one host: its module object, and all it has done. */
 export class Instance implements ModuleOwner {
@@ -238,8 +240,8 @@ export class Instance implements ModuleOwner {
 
   async ready(): Promise<void> {
     for (const kind of this.provided) {
-      // Figures and operations are given, whether or not anybody looks at them.
-      if (kind === "metrics" || kind === "admin" || this.#context.items.isReceived(`${kind}-provider`)) continue;
+      // Figures, operations and data are given, whether or not anybody looks at them.
+      if (givenAnyway.has(kind) || this.#context.items.isReceived(`${kind}-provider`)) continue;
       this.advise(kindHint(kind));
     }
     for (const view of [this.module, ...this.#views]) {

@@ -3,6 +3,7 @@ import type { Socket } from "node:net";
 import type { TlsOptions } from "node:tls";
 import type { EventHandler } from "../events.ts";
 import type { AdminItem } from "./admin.ts";
+import type { BackupItem } from "./backup.ts";
 import type { HostEvents } from "./events.ts";
 import type { MetricsProvider } from "./metrics.ts";
 import type { HttpMiddleware } from "./middleware.ts";
@@ -42,7 +43,9 @@ export type Provided<Kind extends string, K extends string> = Kind extends "http
         ? MetricsProvider
         : Kind extends "admin"
           ? AdminItem
-          : object;
+          : Kind extends "backup"
+            ? BackupItem
+            : object;
 
 /** What receivers of a kind get: `provides(kind, item)` adds an item of the kind `<kind>-provider`. */
 export type ItemOf<Kind extends string> = Kind extends "http-provider"
@@ -55,7 +58,9 @@ export type ItemOf<Kind extends string> = Kind extends "http-provider"
         ? MetricsProvider
         : Kind extends "admin-provider"
           ? AdminItem
-          : unknown;
+          : Kind extends "backup-provider"
+            ? BackupItem
+            : unknown;
 
 /**
  * What a module's function is called with. `D` are the options that the module declares: `Module<typeof options>` reads
@@ -100,7 +105,7 @@ export interface ModuleObject {
   depends<T = unknown>(name: string): T;
   /**
    * Declares an item of a kind under this module. `"http"` takes an HttpProvider, `"http-middleware"` an HttpMiddleware,
-   * `"net"` a NetProvider, `"metrics"` a MetricsProvider, `"admin"` an AdminItem. Spec 2.
+   * `"net"` a NetProvider, `"metrics"` a MetricsProvider, `"admin"` an AdminItem, `"backup"` a BackupItem. Spec 2.
    * The function that it gives takes the item back while the module goes on; it resolves when whoever has the item has let
    * go of it, which for an app is the end of its last request.
    */

@@ -1,5 +1,6 @@
 /** The components of a node, as used by its client interface, the mounts and the migration. */
 import type { CID } from "multiformats/cid";
+import type { HeldData } from "../../core/types.ts";
 import type { NodeReadOptions, ReadBlock } from "./content/dag/reader.ts";
 import type { Namespace } from "./content/mfs/namespace.ts";
 import type { NotRemoved, Removed } from "./content/pins/gc.ts";
@@ -135,6 +136,13 @@ export interface LowLevelNode extends AsyncDisposable {
    * (`dag/import`) is waited for.
    */
   collect(signal?: AbortSignal): AsyncGenerator<Removed | NotRemoved, void, undefined>;
+  /**
+   * The repo as it is now, for a backup: its files stay readable until `release`, while the node goes on. Nothing that
+   * they need is lost to a collection of garbage.
+   *
+   * @throws NodeError when the stores are not files
+   */
+  hold(signal: AbortSignal): Promise<HeldData>;
   /** Resolves when everything is closed and the repo is unlocked. May be called repeatedly. */
   close(): Promise<void>;
 }

@@ -55,12 +55,19 @@ export default async function load(module: OwnModule, opened?: Node): Promise<No
   const collect = () => held?.node.figures.collect() ?? [];
   module.provides("metrics", { metrics: nodeMetrics, collect });
 
+  module.provides("backup", {
+    hold: async (signal) => {
+      if (held === undefined) await members.open();
+      return members.lowLevel.hold(signal);
+    },
+  });
+
   module.ready = () => {
     void held?.node
       .goOnline()
       .catch((error: Error) => module.log.error("the node stays without a network: %s", error.message));
   };
-  return nodeModule(
+  const members = nodeModule(
     () => held?.node,
     async () => {
       if (held === undefined) {
@@ -70,6 +77,7 @@ export default async function load(module: OwnModule, opened?: Node): Promise<No
       }
     },
   );
+  return members;
 }
 
 /** A proxy for the current node: members are looked up at each use, since a reload may replace the node. */

@@ -2,6 +2,7 @@
 import { readdir, stat } from "node:fs/promises";
 import { dirname, join } from "node:path";
 import type { CID } from "multiformats/cid";
+import type { HeldData } from "../../core/types.ts";
 import { type NodeReadOptions, nodeReader, type ReadBlock } from "./content/dag/reader.ts";
 import { Namespace } from "./content/mfs/namespace.ts";
 import { flush } from "./content/mfs/operations.ts";
@@ -11,6 +12,7 @@ import { Pins } from "./content/pins/pins.ts";
 import { type ContentPath, parsePath } from "./content/resolver/path.ts";
 import { type Resolved, resolvePath } from "./content/resolver/resolve.ts";
 import type { LowLevelNode, NodeOptions, NodeStat, OfflineCode } from "./low_level_node.ts";
+import { holdRepo } from "./migration/hold_repo.ts";
 import type { Stores } from "./migration/open_stores/engines.ts";
 import { Mounts } from "./mount/mounts.ts";
 import type { MountDeps } from "./mount/start_mounts.ts";
@@ -272,6 +274,11 @@ export class LocalNode implements LowLevelNode {
       collections.runs += 1;
       collections.time += performance.now() - began;
     }
+  }
+
+  hold(signal: AbortSignal): Promise<HeldData> {
+    const { repo, metadata, scratch, wholeBlocks } = this;
+    return holdRepo({ repo, metadata, scratch, blocks: wholeBlocks.store }, signal);
   }
 
   close(): Promise<void> {

@@ -4,6 +4,8 @@
  */
 import { mkdir, writeFile } from "node:fs/promises";
 import { fileURLToPath } from "node:url";
+import { operationsOf as backupOperationsOf } from "#modules/mod_backup/operations.ts";
+import { shapes as backupShapes } from "#modules/mod_backup/shapes.ts";
 import { operations } from "#modules/mod_http_admin/operations/index.ts";
 import { shapes } from "#modules/mod_http_admin/shapes.ts";
 import { operations as nodeOperations } from "#modules/mod_http_admin_node/operations/index.ts";
@@ -31,6 +33,7 @@ const root = new URL("../../", import.meta.url);
 const adminParts = [
   { title: "Operations of the server", operations, shapes },
   { title: "Operations of the node", operations: nodeOperations, shapes: nodeShapes },
+  { title: "Operations of backups", operations: backupOperationsOf(), shapes: backupShapes },
 ];
 
 /** Every generated file: path from the root of the package, and content. */

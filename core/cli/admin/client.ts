@@ -1,5 +1,7 @@
 /** The client of the Admin API: what commands ask of the server that runs on the same configuration. */
+import { once } from "node:events";
 import { lstatSync, statSync } from "node:fs";
+import type { IncomingMessage } from "node:http";
 import { dirname, join, resolve } from "node:path";
 import { loadConfig } from "../../config/index.ts";
 import { reasonOf } from "../../util/errors.ts";
@@ -77,6 +79,44 @@ export async function send<T>(
   if (status >= 400 && refusal !== undefined && !("result" in (value as object)))
     throw new RefusedError(refusal.message ?? `The server answered ${status}`);
   return { status, value };
+}
+
+/**
+ * Calls an operation that answers a line of JSON after the other; ends with its answer. Whoever stops reading leaves.
+ * @throws {NoServerError} nobody answers at the socket
+ * @throws {RefusedError} the call is wrong, or not allowed
+ */
+export async function* sendLines<T>(
+  socketPath: string,
+  method: string,
+  path: string,
+  body: object,
+  signal: AbortSignal,
+): AsyncGenerator<T> {
+  assertOwn(socketPath);
+  const headers = { "Content-Type": "application/json" };
+  const sent = request({ socketPath, agent: false, method, path: `/admin/api${path}`, headers, signal });
+  sent.end(JSON.stringify(body));
+  const response = await once(sent, "response").then(
+    ([response]) => response as IncomingMessage,
+    (error: unknown) => {
+      throw new NoServerError(unreachable(socketPath, error));
+    },
+  );
+  sent.on("error", () => undefined);
+  try {
+    let rest = "";
+    for await (const piece of response.setEncoding("utf8") as AsyncIterable<string>) {
+      const lines = (rest + piece).split("\n");
+      rest = lines.pop() ?? "";
+      if (response.statusCode === 200) for (const line of lines) yield JSON.parse(line) as T;
+    }
+    if (response.statusCode === 200) return;
+    const { error } = JSON.parse(rest) as { error?: { message?: string } };
+    throw new RefusedError(error?.message ?? `The server answered ${response.statusCode}`);
+  } finally {
+    sent.destroy();
+  }
 }
 
 /**

@@ -45,6 +45,9 @@ export const openMetadata = ({ metadata }: StorePaths, onNotice: Notice, makeRoo
 /** The file with the copy of the metadata: beside its folder. */
 export const metadataCopy = ({ metadata }: StorePaths): string => `${metadata}.copy`;
 
+/** A copy from a backup, which becomes the metadata when the stores are opened: beside its folder as well. */
+export const metadataToRestore = ({ metadata }: Pick<StorePaths, "metadata">): string => `${metadata}.restore`;
+
 /** The same metadata, of which a copy is kept. */
 export async function openCopiedMetadata(
   paths: StorePaths,

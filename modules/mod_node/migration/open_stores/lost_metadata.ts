@@ -7,7 +7,7 @@ import { syncFolder } from "../../storage/repo/atomic_file.ts";
 import type { StorePaths } from "../../storage/repo/datastore.ts";
 import { batches } from "../../util/async/batches.ts";
 import { failure } from "../../util/errors.ts";
-import { metadataCopy, type Notice, openMetadata } from "./engines.ts";
+import { metadataCopy, metadataToRestore, type Notice, openMetadata } from "./engines.ts";
 
 /** Refuse, put the copy back, or begin without pins, files and names. */
 export type LostMetadata = "refuse" | "restore" | "none";
@@ -31,6 +31,7 @@ export async function settleLostMetadata(
   { lostMetadata = "refuse", onNotice }: LostMetadataOptions,
 ): Promise<void> {
   const { metadata } = paths;
+  await takeRestored(paths, onNotice);
   if (await isKept(join(metadata, "data.mdb"))) return;
   const path = metadataCopy(paths);
   const copy = await copyHeader(path);
@@ -51,6 +52,20 @@ export async function settleLostMetadata(
     return;
   }
   throw failure("METADATA_LOST", { metadata, blocks: paths.blocks, remedy: remedyFor(copy?.made, path) });
+}
+
+/** What a backup was restored from becomes the metadata, once; the file that it came in goes when that is done. */
+async function takeRestored(paths: StorePaths, onNotice: Notice): Promise<void> {
+  const { metadata } = paths;
+  const restored = metadataToRestore(paths);
+  const found = await copyHeader(restored);
+  if (found === undefined) return;
+  if (!(await isKept(join(metadata, "data.mdb")))) {
+    const entries = await restore(restored, paths, onNotice);
+    onNotice(`${metadata} is made from a backup of ${found.made}: ${entries} entries`);
+  }
+  await rm(restored);
+  await syncFolder(dirname(restored));
 }
 
 async function isKept(file: string): Promise<boolean> {

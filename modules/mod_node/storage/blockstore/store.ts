@@ -29,6 +29,27 @@ export interface ExternalLocation {
   readonly offset: number;
 }
 
+/** A file of a store. */
+export interface HeldFile {
+  /** Below the folder of the store, with slashes. */
+  readonly name: string;
+  /** Of what belongs to the moment; the file may have more. */
+  readonly length: number;
+  /** While it is the same, so is that content. */
+  readonly state: string;
+  /** It is only ever appended to. */
+  readonly isGrowing: boolean;
+  /** Its content from this offset on. */
+  read(from: number): AsyncIterable<Uint8Array>;
+}
+
+/** The files of a store at one moment. They can be read until `release`, though the store may remove them meanwhile. */
+export interface HeldFiles {
+  readonly files: Iterable<HeldFile> | AsyncIterable<HeldFile>;
+  readonly bytes: number;
+  release(): Promise<void>;
+}
+
 /**
  * Keeps blocks by CID. Version and codec belong to the key, as in the reference: the same bytes may be stored under
  * several forms of one multihash, and each form counts, although an engine holds the bytes once.
@@ -74,5 +95,10 @@ export interface BlockStore {
    * stored.
    */
   check(cid: CID): Promise<boolean | undefined>;
+  /**
+   * The files that are a store with all that was put before this call, and nothing that came after it: the moment is that
+   * of the call itself, not that at which it resolves. A store without files has none.
+   */
+  hold?(): Promise<HeldFiles>;
   close(): Promise<void>;
 }

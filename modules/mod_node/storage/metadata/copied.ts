@@ -22,7 +22,9 @@ const DELAY_MS = 60_000;
 /** Of the time, copies may take one part in so many. */
 const MAX_SHARE = 100;
 
-const isCopied = (key: string) => key !== copiedKey && !volatilePrefixes.some((prefix) => key.startsWith(prefix));
+/** Whether an entry belongs to a copy: what is found anew by itself does not. */
+export const isCopied = (key: string) =>
+  key !== copiedKey && !volatilePrefixes.some((prefix) => key.startsWith(prefix));
 
 /**
  * A copy is made some time after a change, before a collection of garbage, and when the store is closed. In good order,

@@ -140,6 +140,8 @@ export class SegmentFiles {
   readonly folder: string;
   readonly fs: SegmentFs;
   readonly #opened = new Map<number, Opened>();
+  /** Nothing is removed before these end. */
+  readonly #keeping = new Set<Promise<unknown>>();
 
   constructor(folder: string, seam: SegmentFs) {
     this.folder = folder;
@@ -200,9 +202,27 @@ export class SegmentFiles {
 
   /** Removes the file once the reads that are under way have ended. */
   async remove(segment: number): Promise<void> {
+    while (this.#keeping.size > 0) await Promise.race(this.#keeping);
     await this.#close(segment);
     await this.fs.remove(join(this.folder, nameOf(segment)));
     await this.fs.syncFolder(this.folder);
+  }
+
+  /** What is there now is not removed before `work` has ended; it should be short. */
+  async keep<T>(work: () => Promise<T>): Promise<T> {
+    const { promise: over, resolve } = Promise.withResolvers<void>();
+    this.#keeping.add(over);
+    try {
+      return await work();
+    } finally {
+      this.#keeping.delete(over);
+      resolve();
+    }
+  }
+
+  /** A second opening of a segment: whoever asks closes it. It can be read after the segment was removed. */
+  openOwn(segment: number): Promise<SegmentFile> {
+    return this.fs.open(join(this.folder, nameOf(segment)), false);
   }
 
   async close(): Promise<void> {

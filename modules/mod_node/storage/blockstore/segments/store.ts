@@ -6,11 +6,12 @@ import { failure, NodeError } from "../../../util/errors.ts";
 import type { MakeRoom } from "../../disk_reserve.ts";
 import { CommitFailed } from "../../lmdb/open.ts";
 import { allocUnsafe, type BufferPool } from "../buffer_pool.ts";
-import type { Block, BlockStore, PutOptions } from "../store.ts";
+import type { Block, BlockStore, HeldFiles, PutOptions } from "../store.ts";
 import { compactSegments } from "./compaction.ts";
 import { DiskSpace, segmentLength } from "./disk_space.ts";
 import { diskFs, SegmentFiles, type SegmentFs, withRoom } from "./files.ts";
 import { type BlockLocation, cidOf, formOf, keyOf, MAX_MULTIHASH, recordSections, type Statement } from "./format.ts";
+import { holdSegments } from "./hold.ts";
 import type { IndexOverlay } from "./index_overlay.ts";
 import { Log } from "./log.ts";
 import { NodeCache } from "./node_cache.ts";
@@ -228,6 +229,11 @@ export class SegmentStore implements BlockStore {
     if (location === undefined) return undefined;
     const bytes = location.bytes === undefined ? await this.#read(location) : unwrittenBytes(location.bytes, location);
     return bytes.length === location.length && matches(cid, bytes);
+  }
+
+  hold(): Promise<HeldFiles> {
+    this.#mustBeOpen();
+    return holdSegments(this.#files, this.#log);
   }
 
   /** Blocks that were put without `sync` are written as well; rejects when they cannot be. */

@@ -1,0 +1,167 @@
+import {
+  adminSocket,
+  type Command,
+  type CommandContext,
+  columns,
+  NoServerError,
+  Progress,
+  sendLines,
+  socketOption,
+  UsageError,
+  withHost,
+} from "../../../core/cli/index.ts";
+import { size_text } from "../../../core/net/http.ts";
+import type { Named } from "../repository/format.ts";
+import type { BackupLine, BackupModule, BackupProgress, BackupRequest, BackupResult } from "../types.ts";
+import { keyOption, named, openNamed, textOf, untilStopped } from "./place/settings.ts";
+
+export const command: Command = {
+  name: "backup",
+  help: "Back up the host, while it runs or not, to a folder or an object store",
+  arguments: "[FOLDER|s3://BUCKET/PREFIX]",
+  options: {
+    keep: { type: "string", value: "N", help: "Afterwards only the N latest snapshots stay, and what they use" },
+    list: { type: "boolean", help: "Back up nothing: list the snapshots" },
+    verify: { type: "boolean", help: "Back up nothing: read all that snapshots refer to, and check it" },
+    ...keyOption,
+    ...socketOption,
+  },
+  about: [
+    "Without a place it goes where the option backup_to says. When a server runs on the configuration, that server does it,",
+    "and writes to the place as its own user; otherwise the command itself does, and locks the repo of the node meanwhile.",
+    "What the place has already is not written again. Exit codes: 0 done, 1 failed or damaged.",
+  ].join("\n"),
+  run(context) {
+    const { options } = context;
+    if (options.list === true && options.verify === true) throw new UsageError("Either --list or --verify");
+    if (options.list === true) return list(context);
+    if (options.verify === true) return untilStopped((signal) => verifyAll(context, signal));
+    return untilStopped((signal) => backUp(context, signal));
+  },
+};
+
+async function backUp(context: CommandContext, signal: AbortSignal): Promise<number> {
+  const { output, stderr } = context;
+  const request: BackupRequest = { ...named(context), ...keepOf(context) };
+  const shown = new Shown(context);
+  try {
+    const result =
+      (await byServer(context, request, { signal, progress: (now) => shown.show(now) })) ??
+      (await byItself(context, request, { signal, progress: (now) => shown.show(now) }));
+    shown.clear();
+    for (const warning of result.warnings) stderr.write(`modhost: ${warning}\n`);
+    output.show(result, () => resultText(result));
+    return 0;
+  } finally {
+    shown.clear();
+  }
+}
+
+interface Work {
+  readonly signal: AbortSignal;
+  readonly progress: (progress: BackupProgress) => void;
+}
+
+/** Undefined when no server runs. @throws Error as the server says it */
+async function byServer(
+  context: CommandContext,
+  request: BackupRequest,
+  { signal, progress }: Work,
+): Promise<BackupResult | undefined> {
+  const { options } = context;
+  const socket = await adminSocket(context, options.socket);
+  try {
+    for await (const line of sendLines<BackupLine>(socket, "POST", "/backup", { ...request }, signal)) {
+      if ("progress" in line) progress(line.progress);
+      else if ("failed" in line) throw new Error(line.failed);
+      else return line.done;
+    }
+  } catch (error) {
+    if (!(error instanceof NoServerError) || options.socket !== undefined) throw error;
+    return undefined;
+  }
+  throw new Error("The server ended before the backup did: what was backed up before is as it was");
+}
+
+async function byItself(context: CommandContext, request: BackupRequest, work: Work): Promise<BackupResult> {
+  const { configPath, cwd, env, stderr } = context;
+  stderr.write("modhost: no server runs on this configuration: its data is backed up as it is\n");
+  return withHost({ configPath, cwd, env }, (host) => {
+    if (!host.modules().some(({ name, status }) => name === "backup" && status === "loaded"))
+      throw new Error("The module backup is not loaded: see that it is among modules_enabled");
+    return host.exports<BackupModule>("backup").run(request, { ...work, by: "modhost backup" });
+  });
+}
+
+function keepOf({ options }: CommandContext): Pick<BackupRequest, "keep"> {
+  const text = textOf(options, "keep");
+  if (text === undefined) return {};
+  if (!/^[1-9]\d*$/.test(text)) throw new UsageError(`--keep takes a whole number from 1 on, not ${text}`);
+  return { keep: Number(text) };
+}
+
+function resultText({ id, place, files, bytes, added, seconds, removed }: BackupResult): string {
+  const gone = removed.length === 0 ? "" : `; ${removed.length} older snapshots went`;
+  return `Backed up ${files} files, ${size_text(bytes)}, to ${place} in ${seconds} s: ${size_text(added)} were new${gone}\n  ${id}`;
+}
+
+async function list(context: CommandContext): Promise<number> {
+  const repository = await openNamed(context);
+  const snapshots: Named[] = [];
+  for (const id of await repository.snapshotIds()) snapshots.push(await repository.snapshot(id));
+  const facts = snapshots.map(({ id, time, files, bytes, added, machine, version }) => {
+    return { id, time, files, bytes, added, machine, version };
+  });
+  context.output.show(facts, () => {
+    if (facts.length === 0) return `There is no snapshot in ${repository.place.name} yet`;
+    const rows = facts.map(({ id, files, bytes, added, machine, version }) => {
+      return [id, String(files), size_text(bytes), size_text(added), machine, version];
+    });
+    return columns([["SNAPSHOT", "FILES", "SIZE", "NEW", "MACHINE", "VERSION"], ...rows]);
+  });
+  return 0;
+}
+
+async function verifyAll(context: CommandContext, signal: AbortSignal): Promise<number> {
+  const { verify } = await import("../repository/upkeep.ts");
+  const { stderr, output } = context;
+  const isShown = stderr.isTTY === true && !output.json;
+  let bar: Progress | undefined;
+  const found = await verify(await openNamed(context), {
+    signal,
+    progress: (done, total) => {
+      if (isShown) bar ??= new Progress(stderr, total, (count) => `${Math.round(count)} objects`);
+      bar?.show(done);
+    },
+  });
+  bar?.clear();
+  const { snapshots, objects, bytes, faults } = found;
+  for (const fault of faults) stderr.write(`modhost: ${fault}\n`);
+  output.show(found, () => {
+    const all = `${snapshots} snapshots, ${objects} objects, ${size_text(bytes)}`;
+    if (faults.length === 0) return `${all}: all as it was written`;
+    return `${all}: ${faults.length} missing or damaged. Remove damaged objects: the next backup writes them again, as far as the host still has them`;
+  });
+  return faults.length === 0 ? 0 : 1;
+}
+
+/** How far it is, on a terminal. */
+class Shown {
+  readonly #context: CommandContext;
+  #bar: Progress | undefined;
+
+  constructor(context: CommandContext) {
+    this.#context = context;
+  }
+
+  show({ bytes, total }: BackupProgress): void {
+    const { stderr, output } = this.#context;
+    if (stderr.isTTY !== true || output.json) return;
+    this.#bar ??= new Progress(stderr, total);
+    this.#bar.show(bytes);
+  }
+
+  clear(): void {
+    this.#bar?.clear();
+  }
+}

@@ -1,0 +1,117 @@
+/** Backups in the Admin API. */
+import { defineOperation, HttpError, reasonOf } from "../../core/index.ts";
+import type { AdminOperation } from "../../core/types.ts";
+import type { Backups } from "./backups.ts";
+import type { BackupLine, BackupRequest } from "./types.ts";
+
+/** How callers of the admin socket are named: the server's own user, and root. */
+const socketUser = "admin socket";
+/** Milliseconds between two lines of an answer. */
+const LINE_EVERY_MS = 200;
+
+const state = { $ref: "#/components/schemas/BackupState" };
+
+/** Without `backups` they are only looked at. */
+export const operationsOf = (backups: Backups = {} as Backups): readonly AdminOperation[] => [
+  defineOperation({
+    name: "backup_run",
+    method: "POST",
+    path: "/backup",
+    scope: "admin",
+    help: "Back up the host: the answer is a line of JSON for each step, the last one is done or failed",
+    input: {
+      to: {
+        type: "string",
+        describe: "A folder, or s3://BUCKET/PREFIX, only through the admin socket; default: the option backup_to",
+      },
+      key_file: {
+        type: "string",
+        describe: "File whose content encrypts it, only through the admin socket; default: the option backup_key_file",
+      },
+      keep: { type: "number", describe: "Afterwards only so many of the latest snapshots stay; default: all" },
+      detach: { type: "boolean", describe: "It goes on when the caller has gone; default: it ends then" },
+    },
+    answer: { type: "string", format: "binary" },
+    isRaw: true,
+    run({ by, input: { to, key_file, keep, detach = false } }) {
+      // A token lets nobody write files of his choice.
+      if ((to !== undefined || key_file !== undefined) && by !== socketUser)
+        throw new HttpError(403, "Another place or key is taken only from callers of the admin socket");
+      if (keep !== undefined && !(Number.isInteger(keep) && keep > 0))
+        throw new HttpError(400, "The field keep must be a whole number from 1 on");
+      if (backups.state.running !== undefined)
+        throw new HttpError(409, `A backup is under way, since ${backups.state.running.began}`);
+      return {
+        headers: { content_type: "application/x-ndjson", cache_control: "no-store", x_accel_buffering: "no" },
+        body: lines(backups, { request: { to, key_file, keep }, by, detach }),
+      };
+    },
+  }),
+  defineOperation({
+    name: "backup_state",
+    method: "GET",
+    path: "/backup",
+    scope: "read",
+    help: "The backup that is under way, and what came of the latest one since the start",
+    answer: state,
+    run: () => backups.state,
+  }),
+  defineOperation({
+    name: "backup_cancel",
+    method: "POST",
+    path: "/backup/cancel",
+    scope: "admin",
+    help: "End the backup that is under way: the snapshots before it stay as they are",
+    answer: state,
+    async run() {
+      if (!(await backups.cancel())) throw new HttpError(409, "No backup is under way");
+      return backups.state;
+    },
+  }),
+];
+
+interface Asked {
+  readonly request: BackupRequest;
+  readonly by: string;
+  readonly detach: boolean;
+}
+
+/** The lines of an answer; whoever stops reading them ends the backup, unless it is detached. */
+async function* lines(backups: Backups, { request, by, detach }: Asked): AsyncGenerator<string> {
+  const leaving = new AbortController();
+  let latest: BackupLine | undefined;
+  let [told, over] = [0, false];
+  let wake = () => {};
+  const say = (line: BackupLine) => {
+    latest = line;
+    wake();
+  };
+  const work = backups
+    .run(request, { by, signal: leaving.signal, progress: (progress) => say({ progress }) })
+    .then(
+      (done) => say({ done }),
+      (error: unknown) => say({ failed: reasonOf(error) }),
+    )
+    .finally(() => {
+      over = true;
+    });
+  try {
+    while (!over || latest !== undefined) {
+      const isDue = latest !== undefined && (!("progress" in latest) || performance.now() - told >= LINE_EVERY_MS);
+      if (latest !== undefined && isDue) {
+        yield `${JSON.stringify(latest)}\n`;
+        told = performance.now();
+        latest = undefined;
+        continue;
+      }
+      const { promise, resolve } = Promise.withResolvers<void>();
+      const timer = setTimeout(resolve, LINE_EVERY_MS);
+      wake = resolve;
+      await Promise.race([promise, work]);
+      clearTimeout(timer);
+    }
+  } finally {
+    if (!detach) leaving.abort(new Error("The caller has gone"));
+    await (detach ? undefined : work);
+  }
+}

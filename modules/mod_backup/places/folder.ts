@@ -1,0 +1,103 @@
+/** A repository in a folder, for its owner alone. */
+import { randomBytes } from "node:crypto";
+import { type FileHandle, link, mkdir, open, readdir, readFile, rename, rm } from "node:fs/promises";
+import { dirname, join } from "node:path";
+import type { Place } from "./place.ts";
+
+const PRIVATE_FOLDER = 0o700;
+const PRIVATE_FILE = 0o600;
+/** Files that are being written; a killed process leaves some behind. */
+const drafts = "drafts";
+
+export class FolderPlace implements Place {
+  readonly name: string;
+  /** Folders with new entries that may not be durable. */
+  readonly #unsynced = new Set<string>();
+
+  constructor(path: string) {
+    this.name = path;
+  }
+
+  async read(name: string): Promise<Buffer | undefined> {
+    return readFile(join(this.name, name)).catch(absent);
+  }
+
+  async write(name: string, bytes: Uint8Array): Promise<void> {
+    await this.#place(name, bytes, rename);
+  }
+
+  async create(name: string, bytes: Uint8Array): Promise<boolean> {
+    try {
+      await this.#place(name, bytes, async (draft, path) => {
+        await link(draft, path);
+        await rm(draft);
+      });
+      return true;
+    } catch (error) {
+      if ((error as NodeJS.ErrnoException).code === "EEXIST") return false;
+      throw error;
+    }
+  }
+
+  async sync(): Promise<void> {
+    for (const folder of [...this.#unsynced]) {
+      this.#unsynced.delete(folder);
+      await using(await open(folder), (handle) => handle.sync());
+    }
+  }
+
+  async remove(name: string): Promise<void> {
+    await rm(join(this.name, name), { force: true });
+  }
+
+  async *list(prefix: string): AsyncGenerator<string> {
+    const entries = (await readdir(join(this.name, prefix), { withFileTypes: true }).catch(absent)) ?? [];
+    for (const entry of entries) {
+      if (prefix === "" && entry.name === drafts) continue;
+      if (entry.isDirectory()) yield* this.list(`${prefix}${entry.name}/`);
+      else yield `${prefix}${entry.name}`;
+    }
+  }
+
+  async tidy(): Promise<void> {
+    await rm(join(this.name, drafts), { recursive: true, force: true });
+  }
+
+  async #place(name: string, bytes: Uint8Array, move: (draft: string, path: string) => Promise<void>): Promise<void> {
+    const path = join(this.name, name);
+    const draft = join(this.name, drafts, randomBytes(9).toString("hex"));
+    await this.#makeFolder(dirname(draft));
+    await this.#makeFolder(dirname(path));
+    try {
+      await using(await open(draft, "wx", PRIVATE_FILE), async (file) => {
+        await file.writeFile(bytes);
+        await file.sync();
+      });
+      await move(draft, path);
+      this.#unsynced.add(dirname(path));
+    } catch (error) {
+      await rm(draft, { force: true });
+      throw error;
+    }
+  }
+
+  async #makeFolder(path: string): Promise<void> {
+    const made = await mkdir(path, { recursive: true, mode: PRIVATE_FOLDER });
+    // The entries of the new folders are in those above them.
+    for (let each = path; made !== undefined && each.length >= made.length; each = dirname(each)) {
+      this.#unsynced.add(dirname(each));
+    }
+  }
+}
+
+function absent(error: NodeJS.ErrnoException): undefined {
+  if (error.code !== "ENOENT") throw error;
+}
+
+async function using<T>(handle: FileHandle, use: (handle: FileHandle) => Promise<T>): Promise<T> {
+  try {
+    return await use(handle);
+  } finally {
+    await handle.close();
+  }
+}

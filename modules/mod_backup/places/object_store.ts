@@ -1,0 +1,157 @@
+/** A repository in a bucket of an object store that is compatible with S3. */
+import { setTimeout as delay } from "node:timers/promises";
+import type { Place } from "./place.ts";
+import { type Credentials, encode, hashOf, signedHeaders } from "./signature.ts";
+
+export interface ObjectStoreSettings {
+  readonly bucket: string;
+  /** Empty, or with a slash at its end. */
+  readonly prefix: string;
+  readonly endpoint: URL;
+  readonly region: string;
+  readonly credentials: Credentials;
+  /** Milliseconds before the second attempt; each further one takes twice as long. Default 250. */
+  readonly retryMs?: number;
+}
+
+interface Sent {
+  readonly method: "GET" | "PUT" | "DELETE";
+  /** Of the object; undefined for the bucket. */
+  readonly name?: string;
+  readonly query?: Readonly<Record<string, string>>;
+  readonly body?: Uint8Array;
+  readonly headers?: Readonly<Record<string, string>>;
+  readonly signal?: AbortSignal | undefined;
+}
+
+const RETRY_MS = 250;
+const MAX_ATTEMPTS = 5;
+/** Milliseconds that one attempt may take: an object is some megabytes. */
+const MAX_ATTEMPT_TIME = 300_000;
+const transient: ReadonlySet<number> = new Set([408, 429, 500, 502, 503, 504]);
+
+export class ObjectStorePlace implements Place {
+  readonly name: string;
+  readonly #settings: ObjectStoreSettings;
+
+  constructor(settings: ObjectStoreSettings) {
+    this.#settings = settings;
+    this.name = `s3://${settings.bucket}/${settings.prefix}`;
+  }
+
+  async read(name: string, signal?: AbortSignal): Promise<Buffer | undefined> {
+    const answer = await this.#send({ method: "GET", name, signal }, [200, 404]);
+    return answer.status === 404 ? undefined : answer.body;
+  }
+
+  /** The hash of the body is signed: the store refuses what it did not get as it was sent. */
+  async write(name: string, body: Uint8Array, signal?: AbortSignal): Promise<void> {
+    await this.#send({ method: "PUT", name, body, signal }, [200]);
+  }
+
+  async create(name: string, body: Uint8Array): Promise<boolean> {
+    const headers = { "if-none-match": "*" };
+    const { status } = await this.#send({ method: "PUT", name, body, headers }, [200, 409, 412]);
+    if (status !== 200) {
+      // The answer to an attempt that did it may have been lost.
+      return (await this.read(name))?.equals(body) === true;
+    }
+    return true;
+  }
+
+  async sync(): Promise<void> {}
+
+  async remove(name: string): Promise<void> {
+    await this.#send({ method: "DELETE", name }, [200, 204, 404]);
+  }
+
+  async *list(prefix: string, signal?: AbortSignal): AsyncGenerator<string> {
+    const whole = this.#settings.prefix + prefix;
+    for (let next: string | undefined = ""; next !== undefined; ) {
+      const from: Record<string, string> = next === "" ? {} : { "continuation-token": next };
+      const query = { "list-type": "2", "encoding-type": "url", prefix: whole, ...from };
+      const text = (await this.#send({ method: "GET", query, signal }, [200])).body.toString();
+      for (const [, key = ""] of text.matchAll(/<Key>([^<]*)<\/Key>/g)) {
+        yield decodeURIComponent(unescaped(key).replaceAll("+", " ")).slice(this.#settings.prefix.length);
+      }
+      const [, token] = /<NextContinuationToken>([^<]+)</.exec(text) ?? [];
+      next = token === undefined ? undefined : unescaped(token);
+    }
+  }
+
+  /** An object that was not wholly sent is none. */
+  async tidy(): Promise<void> {}
+
+  /** @throws Error when the answer is none of `expected`, after all attempts */
+  async #send(request: Sent, expected: readonly number[]): Promise<{ status: number; body: Buffer }> {
+    const { retryMs = RETRY_MS } = this.#settings;
+    for (let attempt = 1; ; attempt += 1) {
+      request.signal?.throwIfAborted();
+      const last = attempt === MAX_ATTEMPTS;
+      try {
+        const { status, body } = await this.#attempt(request);
+        if (expected.includes(status)) return { status, body };
+        if (last || !transient.has(status)) throw new RefusedRequest(this.#faultText(request, status, body.toString()));
+      } catch (error) {
+        request.signal?.throwIfAborted();
+        if (last || error instanceof RefusedRequest) throw error;
+      }
+      await delay(retryMs * 2 ** (attempt - 1) * (1 + Math.random()), undefined, { signal: request.signal });
+    }
+  }
+
+  async #attempt({ method, name, query = {}, body, headers = {}, signal }: Sent): Promise<{
+    status: number;
+    body: Buffer;
+  }> {
+    const { endpoint, bucket, prefix, region, credentials } = this.#settings;
+    const url = new URL(endpoint);
+    const path = [bucket, ...(name === undefined ? [] : `${prefix}${name}`.split("/"))].map(encode).join("/");
+    url.pathname = `${url.pathname.replace(/\/$/, "")}/${path}`;
+    url.search = Object.entries(query)
+      .map(([key, value]) => `${encode(key)}=${encode(value)}`)
+      .join("&");
+    const bodyHash = hashOf(body ?? "");
+    const signed = signedHeaders({ method, url, headers, bodyHash, region, at: new Date() }, credentials);
+    const answer = await fetch(url, {
+      method,
+      headers: signed,
+      redirect: "manual",
+      signal: AbortSignal.any([AbortSignal.timeout(MAX_ATTEMPT_TIME), ...(signal ? [signal] : [])]),
+      ...(body === undefined ? {} : { body: body as Uint8Array<ArrayBuffer> }),
+    }).catch((error: Error) => {
+      throw new Error(`${endpoint.origin} cannot be reached: ${reasonOf(error)}`, { cause: error });
+    });
+    return { status: answer.status, body: Buffer.from(await answer.arrayBuffer()) };
+  }
+
+  #faultText({ method, name = "" }: Sent, status: number, body: string): string {
+    const field = (tag: string) => new RegExp(`<${tag}>([^<]*)<`).exec(body)?.[1];
+    const why = [field("Code"), field("Message")].filter((part) => part !== undefined).join(": ");
+    const remedy = remedies[status] === undefined ? "" : `; ${remedies[status]}`;
+    return `${method} ${this.name}${name} was answered ${status}${why === "" ? "" : ` (${unescaped(why)})`}${remedy}`;
+  }
+}
+
+/** Another attempt would be answered in the same way. */
+class RefusedRequest extends Error {}
+
+const remedies: Readonly<Record<number, string>> = {
+  301: "check backup_s3_region and backup_s3_endpoint",
+  307: "check backup_s3_region and backup_s3_endpoint",
+  400: "check backup_s3_region",
+  403: "check backup_s3_key_id, backup_s3_secret, and what they may do with this bucket",
+  404: "make the bucket first, or check its name and backup_s3_endpoint",
+};
+
+/** The cause says more than "fetch failed". */
+const reasonOf = (error: Error): string => (error.cause instanceof Error ? error.cause.message : error.message);
+
+const entities: Readonly<Record<string, string>> = { amp: "&", lt: "<", gt: ">", quot: '"', apos: "'" };
+
+const unescaped = (text: string): string =>
+  text
+    .replace(/&#(x?)([0-9a-f]+);/gi, (_, hex: string, digits: string) =>
+      String.fromCodePoint(Number.parseInt(digits, hex === "" ? 10 : 16)),
+    )
+    .replace(/&(amp|lt|gt|quot|apos);/g, (_, name: string) => entities[name] ?? "");

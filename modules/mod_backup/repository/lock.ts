@@ -1,0 +1,86 @@
+/** One writer at a time: an object that names it, which is written again while it works. */
+import { randomBytes } from "node:crypto";
+import { hostname } from "node:os";
+import type { Place } from "../places/place.ts";
+
+const lockName = "lock";
+/** Milliseconds between two signs of life. */
+const BEAT_MS = 60_000;
+/** Milliseconds without one after which nobody is waited for. */
+const MAX_SILENCE = 10 * 60_000;
+
+interface Holder {
+  readonly id: string;
+  readonly machine: string;
+  readonly pid: number;
+  /** ISO 8601, of the last sign of life. */
+  readonly at: string;
+}
+
+export interface Lock {
+  /** Aborts when another writer has taken the lock over. */
+  readonly lost: AbortSignal;
+  /** @throws Error when the lock was taken over */
+  check(): Promise<void>;
+  release(): Promise<void>;
+}
+
+/** @throws Error that names the writer at work */
+export async function lock(place: Place): Promise<Lock> {
+  const own = { id: randomBytes(9).toString("hex"), machine: hostname(), pid: process.pid };
+  const text = () => Buffer.from(JSON.stringify({ ...own, at: new Date().toISOString() }));
+  if (!(await place.create(lockName, text()))) {
+    const holder = await holderOf(place);
+    if (holder !== undefined && isAlive(holder)) throw new Error(refusal(place, holder));
+    await place.remove(lockName);
+    if (!(await place.create(lockName, text()))) throw new Error(`${place.name} is being written by another backup`);
+  }
+  const lost = new AbortController();
+  const isOwn = async () => (await holderOf(place))?.id === own.id;
+  const check = async () => {
+    if (lost.signal.aborted || !(await isOwn())) {
+      lost.abort(new Error(`${place.name} was taken over by another backup`));
+      throw lost.signal.reason;
+    }
+  };
+  const beat = setInterval(() => {
+    check()
+      .then(() => place.write(lockName, text()))
+      .catch(() => undefined);
+  }, BEAT_MS).unref();
+  return {
+    lost: lost.signal,
+    check,
+    async release() {
+      clearInterval(beat);
+      if (await isOwn()) await place.remove(lockName);
+    },
+  };
+}
+
+async function holderOf(place: Place): Promise<Holder | undefined> {
+  const text = await place.read(lockName);
+  try {
+    return text === undefined ? undefined : (JSON.parse(text.toString()) as Holder);
+  } catch {
+    return undefined;
+  }
+}
+
+/** A process of this machine can be looked for; of others, only their last sign of life is known. */
+function isAlive({ machine, pid, at }: Holder): boolean {
+  if (machine === hostname() && !isRunning(pid)) return false;
+  return Date.now() - Date.parse(at) < MAX_SILENCE;
+}
+
+function isRunning(pid: number): boolean {
+  try {
+    process.kill(pid, 0);
+    return true;
+  } catch (error) {
+    return (error as NodeJS.ErrnoException).code === "EPERM";
+  }
+}
+
+const refusal = (place: Place, { machine, pid, at }: Holder): string =>
+  `${place.name} is being written by process ${pid} of ${machine} (at ${at}): wait for its end; one that was killed is waited for ${MAX_SILENCE / 60_000} minutes, where its process cannot be looked for`;

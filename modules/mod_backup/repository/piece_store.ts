@@ -1,0 +1,117 @@
+/** Stores pieces once: large ones as objects of their own, small ones behind each other in one. */
+import type { Entry, Piece } from "./format.ts";
+import type { Repository } from "./repository.ts";
+
+/** Bytes of pieces that are put into one object with others. */
+const MAX_SMALL = 512 * 1024;
+const MAX_PACK = 4 * 1024 * 1024;
+/** Objects on their way to the repository: bytes in memory are as many times their length. */
+const MAX_WRITING = 4;
+
+/** Where a piece is; of one that waits for its object, that is said when it is written. */
+type Place = [hash: string, length: number, object?: string, at?: number];
+
+export class PieceStore {
+  readonly #repository: Repository;
+  readonly #signal: AbortSignal;
+  /** Objects that are there. */
+  readonly #objects: Set<string>;
+  readonly #pieces = new Map<string, Place>();
+  readonly #writing = new Set<Promise<void>>();
+  #failure: Error | undefined;
+  #pack: { place: Place; content: Uint8Array }[] = [];
+  #packBytes = 0;
+  #added = 0;
+
+  private constructor(repository: Repository, objects: Set<string>, signal: AbortSignal) {
+    this.#repository = repository;
+    this.#objects = objects;
+    this.#signal = signal;
+  }
+
+  /** `entries` are those of the snapshot before: their pieces are not stored again. */
+  static async open(repository: Repository, entries: Iterable<Entry>, signal: AbortSignal): Promise<PieceStore> {
+    const store = new PieceStore(repository, await repository.objects(signal), signal);
+    for (const { pieces } of entries) {
+      for (const piece of pieces) if (store.hasAll([piece])) store.#pieces.set(piece[0], [...piece]);
+    }
+    return store;
+  }
+
+  /** Bytes of objects that were written. */
+  get added(): number {
+    return this.#added;
+  }
+
+  hasAll(pieces: readonly Piece[]): boolean {
+    return pieces.every(([hash, , object = hash]) => this.#objects.has(object));
+  }
+
+  isPiece([hash, length]: Piece, content: Uint8Array): boolean {
+    return content.length === length && this.#repository.seal.hash(content) === hash;
+  }
+
+  /** Where the piece is once `flush` has resolved. It waits while many are on their way. */
+  async put(content: Uint8Array): Promise<Piece> {
+    this.#signal.throwIfAborted();
+    const hash = this.#repository.seal.hash(content);
+    const known = this.#pieces.get(hash);
+    if (known !== undefined) return known;
+    const place: Place = [hash, content.length];
+    this.#pieces.set(hash, place);
+    if (this.#objects.has(hash)) return place;
+    if (content.length > MAX_SMALL) {
+      await this.#write(hash, content);
+      return place;
+    }
+    this.#pack.push({ place, content });
+    this.#packBytes += content.length;
+    if (this.#packBytes >= MAX_PACK) await this.flush();
+    return place;
+  }
+
+  /** All pieces have their places. */
+  async flush(): Promise<void> {
+    const pack = this.#pack;
+    this.#pack = [];
+    this.#packBytes = 0;
+    if (pack.length === 0) return;
+    const whole = Buffer.concat(pack.map(({ content }) => content));
+    const hash = this.#repository.seal.hash(whole);
+    let at = 0;
+    for (const { place, content } of pack) {
+      if (pack.length > 1) place.push(hash, at);
+      at += content.length;
+    }
+    await this.#write(hash, whole);
+  }
+
+  /** All objects are written, and all pieces have their places; durable after `sync` of the place. */
+  async end(): Promise<void> {
+    await this.flush();
+    await Promise.all(this.#writing);
+    if (this.#failure !== undefined) throw this.#failure;
+  }
+
+  /** Nothing is on its way any more, whatever came of it. */
+  async settled(): Promise<void> {
+    await Promise.all(this.#writing);
+  }
+
+  async #write(hash: string, content: Uint8Array): Promise<void> {
+    if (this.#objects.has(hash)) return;
+    this.#objects.add(hash);
+    while (this.#writing.size >= MAX_WRITING) await Promise.race(this.#writing);
+    if (this.#failure !== undefined) throw this.#failure;
+    const written = this.#repository
+      .writeObject(hash, content, this.#signal)
+      .then(() => {
+        this.#added += content.length;
+      })
+      .catch((error: Error) => {
+        this.#failure ??= error;
+      })
+      .finally(() => this.#writing.delete(written));
+    this.#writing.add(written);
+  }
+}

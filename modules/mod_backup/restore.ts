@@ -1,0 +1,151 @@
+/** Puts a snapshot into a folder: all of it is written and checked beside that folder, which then appears at once. */
+import { chmod, mkdir, open, readdir, rename, rm, statfs, writeFile } from "node:fs/promises";
+import { dirname, join, resolve } from "node:path";
+import type { Entry, Named } from "./repository/format.ts";
+import type { Repository } from "./repository/repository.ts";
+
+export interface RestoreOptions {
+  /** The folder; it is missing or empty. */
+  readonly to: string;
+  /** A folder that has something is renamed, and this one takes its place. */
+  readonly force?: boolean;
+  readonly signal: AbortSignal;
+  readonly progress: (bytes: number) => void;
+}
+
+export interface Restored {
+  /** Absolute. */
+  readonly to: string;
+  readonly files: number;
+  readonly bytes: number;
+  /** Where `force` has put what was there. */
+  readonly former?: string;
+}
+
+const PRIVATE_FOLDER = 0o700;
+const PRIVATE_FILE = 0o600;
+/** In a folder that is not whole. */
+const mark = "restore-is-not-finished";
+
+/** @throws Error of the repository; when the folder has something, or the disk has no room */
+export async function restore(
+  repository: Repository,
+  snapshot: Named,
+  { force = false, signal, progress, ...options }: RestoreOptions,
+): Promise<Restored> {
+  const to = resolve(options.to);
+  const isTaken = (await namesIn(to))?.[0] !== undefined;
+  if (isTaken && !force)
+    throw new Error(`${to} is not empty: name a new folder, or --force, which renames what is there and replaces it`);
+  const draft = await makeDraft(to);
+  await requireRoom(dirname(draft), snapshot.bytes);
+  const folders = new Map(snapshot.folders.map(({ name, to }) => [name, safe(to)]));
+  const made = new Map<string, number>([[draft, PRIVATE_FOLDER]]);
+  let [files, bytes] = [0, 0];
+  const write = async (entry: Entry) => {
+    const folder = folders.get(entry.folder);
+    if (folder === undefined) throw new Error(`The snapshot has no folder ${entry.folder} for ${entry.path}`);
+    const path = join(draft, folder, safe(entry.path.replace(/\/$/, "")));
+    if (entry.path.endsWith("/")) {
+      await makeFolders(path, draft, made);
+      made.set(path, entry.mode);
+      return;
+    }
+    await makeFolders(dirname(path), draft, made);
+    const before = bytes;
+    await writeEntry({ repository, entry, path, signal }, (done) => progress(before + done));
+    files += 1;
+    bytes += entry.size;
+  };
+  for await (const entry of repository.entries(snapshot, signal)) await write(entry);
+  await rm(join(draft, mark));
+  for (const [path, mode] of [...made].reverse()) {
+    await syncFolder(path);
+    await chmod(path, mode);
+  }
+  const former = isTaken ? `${to}.before-${snapshot.id.slice(-8)}-${Date.now().toString(36)}` : undefined;
+  if (former !== undefined) await rename(to, former);
+  await rename(draft, to).catch((error: NodeJS.ErrnoException) => {
+    if (error.code !== "EBUSY") throw error;
+    throw new Error(`${to} is a file system of its own, and cannot be replaced: name a folder in it`);
+  });
+  await syncFolder(dirname(to));
+  return { to, files, bytes, ...(former === undefined ? {} : { former }) };
+}
+
+/** An empty folder beside `to`, on the same file system; what an interrupted restore has left there goes. */
+async function makeDraft(to: string): Promise<string> {
+  const draft = `${to}.restoring`;
+  const left = await namesIn(draft);
+  if (left !== undefined && left.length > 0 && !left.includes(mark))
+    throw new Error(`${draft} is in the way, and is not of a restore: move it away`);
+  await rm(draft, { recursive: true, force: true });
+  await mkdir(draft, { recursive: true, mode: PRIVATE_FOLDER });
+  await writeFile(join(draft, mark), "");
+  return draft;
+}
+
+/** Undefined for a folder that is missing. */
+function namesIn(folder: string): Promise<string[] | undefined> {
+  return readdir(folder).catch((error: NodeJS.ErrnoException) => {
+    if (error.code !== "ENOENT") throw error;
+    return undefined;
+  });
+}
+
+async function requireRoom(folder: string, needed: number): Promise<void> {
+  const { bavail, bsize, blocks } = await statfs(folder);
+  if (blocks > 0 && bavail * bsize < needed)
+    throw new Error(`${folder} has room for ${bavail * bsize} bytes, and the snapshot has ${needed}`);
+}
+
+/** @throws Error for a path that leads out of the folder */
+function safe(path: string): string {
+  const parts = path.split("/");
+  if (path !== "" && (parts.includes("..") || parts.includes("") || path.includes("\0")))
+    throw new Error(`The snapshot has the path ${JSON.stringify(path)}, which leads elsewhere`);
+  return path;
+}
+
+async function makeFolders(path: string, top: string, made: Map<string, number>): Promise<void> {
+  if (made.has(path)) return;
+  if (path !== top) await makeFolders(dirname(path), top, made);
+  await mkdir(path, { mode: PRIVATE_FOLDER });
+  made.set(path, PRIVATE_FOLDER);
+}
+
+interface Writing {
+  readonly repository: Repository;
+  readonly entry: Entry;
+  readonly path: string;
+  readonly signal: AbortSignal;
+}
+
+/** Durable when it resolves. */
+async function writeEntry(
+  { repository, entry, path, signal }: Writing,
+  progress: (bytes: number) => void,
+): Promise<void> {
+  const file = await open(path, "wx", PRIVATE_FILE);
+  try {
+    let size = 0;
+    for (const piece of entry.pieces) {
+      signal.throwIfAborted();
+      const content = await repository.readPiece(piece, signal);
+      await file.writeFile(content);
+      size += content.length;
+      progress(size);
+    }
+    if (size !== entry.size)
+      throw new Error(`${entry.path} has ${size} bytes in its pieces, and should have ${entry.size}`);
+    await file.chmod(entry.mode);
+    await file.sync();
+  } finally {
+    await file.close();
+  }
+}
+
+async function syncFolder(path: string): Promise<void> {
+  const handle = await open(path);
+  await handle.sync().finally(() => handle.close());
+}

@@ -1,0 +1,109 @@
+/** Makes a backup of the host that this module is loaded in. */
+import { hostname } from "node:os";
+import { dirname, resolve } from "node:path";
+import { packageVersion, reasonOf } from "../../core/index.ts";
+import type { BackupItem, HeldData, Module, OwnedItem } from "../../core/types.ts";
+import { FolderPlace } from "./places/folder.ts";
+import { openPlace, type PlaceSettings, readSecret } from "./places/open.ts";
+import { openRepository } from "./repository/repository.ts";
+import { prune } from "./repository/upkeep.ts";
+import { type Part, writeSnapshot } from "./repository/write.ts";
+import { hostFiles } from "./snapshot/host_files.ts";
+import { Layout } from "./snapshot/layout.ts";
+import type { BackupProgress, BackupResult } from "./types.ts";
+
+export interface RunDeps {
+  readonly module: Module;
+  readonly items: Iterable<OwnedItem<BackupItem>>;
+  readonly settings: PlaceSettings;
+  /** Paths of the option `backup_include`, as they are written. */
+  readonly include: readonly string[];
+}
+
+export interface RunOptions {
+  /** How many of the latest snapshots stay; default: all. */
+  readonly keep?: number | undefined;
+  readonly signal: AbortSignal;
+  readonly progress: (progress: BackupProgress) => void;
+}
+
+/** @throws Error that says what is wrong with the place, or with what was to be backed up */
+export async function runBackup(
+  { module, items, settings, include }: RunDeps,
+  { keep, signal, progress }: RunOptions,
+): Promise<BackupResult> {
+  const began = performance.now();
+  const { config, data_path: data } = module.server.status();
+  const directory = config === undefined ? process.cwd() : dirname(config);
+  const place = await openPlace(settings, directory);
+  const repository = await openRepository(place, { secret: await readSecret(settings), make: true });
+  const layout = new Layout({ config, data: resolve(data) });
+  const warnings: string[] = [];
+  const held = await holdAll(items, layout, signal);
+  try {
+    const claimed = held.flatMap(({ data }) => Object.values(data.folders));
+    const named = [...certificatesOf(module), ...include].map((path) => resolve(directory, path));
+    const roots = [...(config === undefined ? [] : [config]), resolve(data), ...named];
+    const except = [...claimed, ...(place instanceof FolderPlace ? [place.name] : [])];
+    const host = hostFiles({ layout, roots, except, warn: (text) => warnings.push(text) });
+    const parts: Part[] = [
+      ...held.map(({ data, folders }) => ({ files: data.files, folders })),
+      { files: host, folders: new Map(["config", "data", "files"].map((name) => [name, name])) },
+    ];
+    const notes = held.flatMap(({ data }) => data.notes ?? []);
+    const total = held.reduce((sum, { data }) => sum + (data.bytes ?? 0), 0);
+    const facts = () => ({
+      time: new Date().toISOString(),
+      version: packageVersion(),
+      machine: hostname(),
+      ...(layout.config === undefined ? {} : { config: layout.config }),
+      folders: layout.folders,
+      notes,
+    });
+    const snapshot = await writeSnapshot(repository, parts, facts, {
+      signal,
+      progress: (now) => progress({ ...now, total: Math.max(total, now.bytes) }),
+    });
+    const pruned = keep === undefined ? undefined : await prune(repository, keep, { signal });
+    const { id, time, files, bytes, added } = snapshot;
+    const seconds = Math.round((performance.now() - began) / 100) / 10;
+    const removed = pruned?.snapshots ?? [];
+    return { id, time, place: place.name, files, bytes, added, seconds, removed, warnings };
+  } finally {
+    for (const { data } of held) await data.release();
+  }
+}
+
+interface Held {
+  readonly data: HeldData;
+  readonly folders: ReadonlyMap<string, string>;
+}
+
+/** Holds the data of all modules, or of none. */
+async function holdAll(items: RunDeps["items"], layout: Layout, signal: AbortSignal): Promise<Held[]> {
+  const held: Held[] = [];
+  try {
+    for (const { item, owner } of items) {
+      const name = owner.host === "*" ? owner.name : `${owner.name}_${owner.host}`;
+      const data = await item.hold(signal).catch((error: unknown) => {
+        throw new Error(`The data of the module ${name} cannot be held: ${reasonOf(error)}`, { cause: error });
+      });
+      const places = Object.entries(data.folders).map(([own, path]): [string, string] => {
+        return [own, layout.folderOf(name, own, resolve(path))];
+      });
+      held.push({ data, folders: new Map(places) });
+    }
+    return held;
+  } catch (error) {
+    for (const { data } of held) await data.release();
+    throw error;
+  }
+}
+
+/** The files of the option `certificates`. */
+function certificatesOf(module: Module): string[] {
+  const entries = Object.values(module.get_option_object("certificates") ?? {});
+  return entries.flatMap((entry) =>
+    Object.values(entry as Record<string, unknown>).filter((path) => typeof path === "string"),
+  );
+}

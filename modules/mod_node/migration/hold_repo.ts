@@ -1,0 +1,166 @@
+/** A repo as it is at one moment, for backups, while the node goes on. */
+import { randomBytes } from "node:crypto";
+import { createReadStream } from "node:fs";
+import { mkdir, readdir, readFile, rm, stat } from "node:fs/promises";
+import { dirname, isAbsolute, join, relative, sep } from "node:path";
+import type { BackupFile, HeldData } from "../../../core/types.ts";
+import type { BlockStore, HeldFiles } from "../storage/blockstore/store.ts";
+import { isCopied } from "../storage/metadata/copied.ts";
+import { type Entry, writeCopy } from "../storage/metadata/copy_file.ts";
+import type { MetadataStore } from "../storage/metadata/store.ts";
+import { copyPrefix } from "../storage/repo/config.ts";
+import type { Repo } from "../storage/repo/repo.ts";
+import { NodeError } from "../util/errors.ts";
+import { metadataToRestore } from "./open_stores/engines.ts";
+
+export interface HoldDeps {
+  readonly repo: Repo;
+  /** The engine itself. */
+  readonly blocks: BlockStore;
+  readonly metadata: MetadataStore;
+  /** Folder for a copy of the metadata. */
+  readonly scratch: string;
+}
+
+/**
+ * Configuration, keys, metadata and blocks at the moment at which it begins: each block that the metadata needs is there,
+ * as after a power failure. The blocks are held until `release`, also from a collection of garbage.
+ *
+ * @throws NodeError for stores that are not files; of the stores; the signal's reason when it aborts
+ */
+export async function holdRepo({ repo, blocks, metadata, scratch }: HoldDeps, signal: AbortSignal): Promise<HeldData> {
+  if (blocks.hold === undefined) throw new NodeError("its blocks are not in files");
+  // It resolves when everything before it is committed, and so seen by the listing.
+  await metadata.transaction(() => undefined);
+  // Both are of the same moment, as nothing is awaited between: a listing has its snapshot from its first entry on.
+  const entries = metadata.range()[Symbol.asyncIterator]();
+  const first = entries.next();
+  const holding = blocks.hold();
+  const folder = join(scratch, `backup-${randomBytes(6).toString("hex")}`);
+  const copy = join(folder, "metadata");
+  const [held, copied] = await Promise.allSettled([holding, copyOf(copy, first, entries, signal)]);
+  const release = async () => {
+    if (held.status === "fulfilled") await held.value.release();
+    await rm(folder, { recursive: true, force: true });
+  };
+  try {
+    if (held.status === "rejected") throw held.reason;
+    if (copied.status === "rejected") throw copied.reason;
+    const files = await Array.fromAsync(plainFiles(repo));
+    return describe({ repo, files, held: held.value, copy, release });
+  } catch (error) {
+    await release();
+    throw error;
+  }
+}
+
+/** Copies the metadata to a file at once: a listing that stays open keeps its store from using space again. */
+async function copyOf(
+  path: string,
+  first: Promise<IteratorResult<Entry>>,
+  rest: AsyncIterator<Entry>,
+  signal: AbortSignal,
+): Promise<void> {
+  async function* all(): AsyncGenerator<Entry> {
+    try {
+      for (let next = await first; next.done !== true; next = await rest.next()) {
+        signal.throwIfAborted();
+        if (isCopied(next.value[0])) yield next.value;
+      }
+    } finally {
+      await rest.return?.();
+    }
+  }
+  const entries = all();
+  try {
+    await mkdir(dirname(path), { recursive: true, mode: 0o700 });
+    const header = { id: randomBytes(12).toString("hex"), made: new Date().toISOString() };
+    await writeCopy(path, header, entries);
+  } finally {
+    await first.catch(() => undefined);
+    await entries.return(undefined);
+    await rest.return?.();
+  }
+}
+
+interface PlainFile {
+  readonly path: string;
+  readonly mode: number;
+  read(from: number): AsyncIterable<Uint8Array>;
+}
+
+/** Files that a node reads when it starts, as far as they are there; of go-ipfs, its own metadata as well. */
+async function* plainFiles({ path, stores: { levelDb } }: Repo): AsyncGenerator<PlainFile> {
+  const copies = (await namesIn(path)).filter((name) => name.startsWith(copyPrefix));
+  const keys = (await namesIn(join(path, "keystore"))).map((name) => join("keystore", name));
+  for (const name of ["version", "datastore_spec", "swarm.key", "config", ...copies, ...keys]) {
+    const file = join(path, name);
+    const content = await readFile(file).catch(absent);
+    if (content === undefined) continue;
+    const { mode } = await stat(file);
+    yield { path: file, mode, read: (from) => once(content.subarray(from)) };
+  }
+  if (levelDb === undefined) return;
+  for (const name of await namesIn(levelDb)) {
+    const file = join(levelDb, name);
+    // Nobody writes there while the repo is locked.
+    if (name !== "LOCK") yield { path: file, mode: 0o600, read: (start) => createReadStream(file, { start }) };
+  }
+}
+
+const namesIn = (folder: string): Promise<string[]> => readdir(folder).catch(() => []);
+
+interface Held {
+  readonly repo: Repo;
+  readonly files: readonly PlainFile[];
+  readonly held: HeldFiles;
+  /** The file with the metadata. */
+  readonly copy: string;
+  release(): Promise<void>;
+}
+
+function describe({ repo, files, held, copy, release }: Held): HeldData {
+  const { path, stores, repoStores, identity } = repo;
+  const folders: Record<string, string> = { repo: path };
+  if (repoStores !== undefined) folders.data = dirname(stores.blocks);
+  const place = (file: string, own: string) => {
+    const [name, folder] = Object.entries(folders).find(([, folder]) => isBelow(folder, file)) ?? [own, dirname(file)];
+    folders[name] = folder;
+    return { folder: name, path: relative(folder, file).split(sep).join("/") };
+  };
+  const keystore = { ...place(`${join(path, "keystore")}`, "repo"), read: nothing };
+  const blocks = place(stores.blocks, "blocks");
+  const metadata = place(metadataToRestore(stores), "metadata");
+  async function* all(): AsyncGenerator<BackupFile> {
+    for await (const { name, isGrowing, state, read } of held.files) {
+      const file = `${blocks.path}/${name}`;
+      yield { folder: blocks.folder, path: file, state, read, ...(isGrowing ? { growing: file } : {}) };
+    }
+    yield { ...metadata, is_lines: true, read: (start) => createReadStream(copy, { start }) };
+    yield { ...keystore, path: `${keystore.path}/` };
+    for (const file of files) yield { ...file, ...place(file.path, "datastore") };
+  }
+  const notes = [
+    `It has the identity ${identity.peerId} of a node: never run that node twice. While both run, peers reach now the one, now the other, and their names overwrite each other.`,
+  ];
+  const references = (["Experimental.FilestoreEnabled", "Experimental.UrlstoreEnabled"] as const).filter((key) =>
+    repo.config.value(key),
+  );
+  if (references.length > 0) notes.push("Files and URLs that the filestore only refers to are not in it.");
+  return { folders, files: all(), bytes: held.bytes, notes, release };
+}
+
+function isBelow(folder: string, file: string): boolean {
+  const path = relative(folder, file);
+  return path !== ".." && !path.startsWith(`..${sep}`) && !isAbsolute(path);
+}
+
+function absent(error: NodeJS.ErrnoException): undefined {
+  if (error.code !== "ENOENT") throw error;
+}
+
+async function* nothing(): AsyncGenerator<Uint8Array> {}
+
+async function* once(content: Uint8Array): AsyncGenerator<Uint8Array> {
+  if (content.length > 0) yield content;
+}

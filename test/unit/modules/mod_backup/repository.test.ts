@@ -1,0 +1,197 @@
+/** What a repository keeps, what a second backup writes, and what is found when something of it is lost. */
+import assert from "node:assert/strict";
+import { test } from "node:test";
+import { hashOf } from "#modules/mod_backup/places/signature.ts";
+import { PIECE_BYTES } from "#modules/mod_backup/repository/cut.ts";
+import { openRepository } from "#modules/mod_backup/repository/repository.ts";
+import { prune, verify } from "#modules/mod_backup/repository/upkeep.ts";
+import { contentsOf, fileOf, MemoryPlace, noise, snapshotOf } from "./support.ts";
+
+async function opened(secret?: Uint8Array) {
+  const place = new MemoryPlace();
+  return { place, repository: await openRepository(place, { make: true, secret }) };
+}
+
+const big = noise(2.5 * PIECE_BYTES);
+
+test("what was backed up is read again, large and small, empty files and folders too", async () => {
+  const { repository } = await opened();
+  const small = Array.from({ length: 30 }, (_, at) => fileOf(`small/${at}`, noise(1000 + at, at + 2)));
+  const snapshot = await snapshotOf(repository, [
+    fileOf("big", big),
+    ...small,
+    fileOf("empty", Buffer.alloc(0)),
+    fileOf("folder/", Buffer.alloc(0)),
+  ]);
+  const found = await contentsOf(repository, snapshot.id);
+  assert.equal(found.big, hashOf(big));
+  assert.equal(found["small/7"], hashOf(noise(1007, 9)));
+  assert.equal(found.empty, hashOf(""));
+  assert.ok("folder/" in found);
+  assert.deepEqual([snapshot.files, snapshot.bytes], [32, big.length + 30 * 1000 + 435]);
+});
+
+test("a second backup reads and writes only what is new", async () => {
+  const { place, repository } = await opened();
+  const grown = Buffer.concat([big, noise(1000, 5)]);
+  await snapshotOf(repository, [fileOf("same", big.subarray(1), { state: "1" }), fileOf("log", big, { growing: "a" })]);
+  place.written = [];
+  const same = fileOf("same", big.subarray(1), { state: "1" });
+  const log = fileOf("log", grown, { growing: "a" });
+  const second = await snapshotOf(repository, [same, log]);
+  assert.equal(same.reads, 0);
+  assert.ok(log.reads < 2 * PIECE_BYTES, `${log.reads} bytes of the log were read`);
+  assert.ok(second.added < PIECE_BYTES, `${second.added} bytes were written`);
+  assert.equal((await contentsOf(repository, second.id)).log, hashOf(grown));
+});
+
+test("a file that grew is read anew when its beginning is another one", async () => {
+  const { repository } = await opened();
+  await snapshotOf(repository, [fileOf("log", big, { growing: "a" })]);
+  const other = noise(3 * PIECE_BYTES, 77);
+  const { id } = await snapshotOf(repository, [fileOf("log", other, { growing: "a" })]);
+  assert.equal((await contentsOf(repository, id)).log, hashOf(other));
+});
+
+test("of lines, those around a change are written", async () => {
+  const { repository } = await opened();
+  const lines = (from: number) =>
+    Buffer.from(Array.from({ length: 20_000 }, (_, at) => `${hashOf(String(at + from))}\n`).join(""));
+  const first = await snapshotOf(repository, [fileOf("lines", lines(0), { is_lines: true })]);
+  const { id, added } = await snapshotOf(repository, [fileOf("lines", lines(7), { is_lines: true })]);
+  assert.equal((await contentsOf(repository, id)).lines, hashOf(lines(7)));
+  assert.ok(added < first.added / 4, `${added} of ${first.added} bytes`);
+});
+
+test("the snapshot comes last, and a backup that breaks off leaves none", async () => {
+  const { place, repository } = await opened();
+  await snapshotOf(repository, [fileOf("a", big)]);
+  assert.match(place.written.at(-1) ?? "", /^snapshots\//);
+  const before = await repository.snapshotIds();
+  place.before = (name) => {
+    if (name.startsWith("objects/")) throw new Error("the disk is full");
+  };
+  await assert.rejects(snapshotOf(repository, [fileOf("a", noise(3 * PIECE_BYTES, 9))]), /the disk is full/);
+  place.before = () => {};
+  assert.deepEqual(await repository.snapshotIds(), before);
+  assert.deepEqual((await verify(repository)).faults, []);
+  assert.ok(!place.objects.has("lock"));
+});
+
+test("an abort ends it, and it goes on from there the next time", async () => {
+  const { place, repository } = await opened();
+  const stop = new AbortController();
+  place.before = (name) => {
+    if (name.startsWith("objects/")) stop.abort(new Error("enough"));
+  };
+  await assert.rejects(snapshotOf(repository, [fileOf("a", big)], stop.signal), /enough/);
+  place.before = () => {};
+  place.written = [];
+  const { id, added } = await snapshotOf(repository, [fileOf("a", big)]);
+  assert.ok(added < big.length);
+  assert.equal((await contentsOf(repository, id)).a, hashOf(big));
+});
+
+test("what is missing or damaged is found, with the snapshots that need it; the next backup writes it again", async () => {
+  const { place, repository } = await opened();
+  const { id } = await snapshotOf(repository, [fileOf("a", big, { state: "1" })]);
+  const [lost = "", hurt = ""] = place.names();
+  const bytes = Buffer.from(place.objects.get(hurt) ?? []);
+  place.objects.delete(lost);
+  bytes[5] = ~(bytes[5] ?? 0);
+  place.objects.set(hurt, bytes);
+  const { faults } = await verify(repository);
+  assert.equal(faults.length, 2);
+  assert.ok(faults.some((fault) => fault === `${lost} is missing (snapshot ${id})`));
+  assert.ok(faults.some((fault) => fault.startsWith(`${hurt} is damaged`)));
+  await assert.rejects(contentsOf(repository, id), /is missing|is damaged/);
+  place.objects.delete(hurt);
+  const again = await snapshotOf(repository, [fileOf("a", big, { state: "1" })]);
+  assert.equal((await contentsOf(repository, again.id)).a, hashOf(big));
+  assert.deepEqual((await verify(repository)).faults, []);
+});
+
+test("a snapshot whose text was changed is no snapshot", async () => {
+  const { place, repository } = await opened();
+  const { id } = await snapshotOf(repository, [fileOf("a", Buffer.from("x"))]);
+  const name = `snapshots/${id}`;
+  place.objects.set(name, Buffer.from(String(place.objects.get(name)).replace('"files":1', '"files":2')));
+  await assert.rejects(repository.snapshot(id), /is damaged: its hash is another one/);
+});
+
+test("old snapshots go with what they alone used, and with what nobody uses", async () => {
+  const { place, repository } = await opened();
+  const versions = [noise(PIECE_BYTES, 1), noise(PIECE_BYTES, 2), noise(PIECE_BYTES, 3)];
+  for (const content of versions) await snapshotOf(repository, [fileOf("a", content), fileOf("b", big)]);
+  place.objects.set(`objects/ff/${"f".repeat(64)}`, Buffer.from("left behind"));
+  const { snapshots, objects } = await prune(repository, 2);
+  assert.equal(snapshots.length, 1);
+  assert.ok(objects >= 2);
+  const ids = await repository.snapshotIds();
+  assert.equal(ids.length, 2);
+  assert.equal((await contentsOf(repository, ids[0] ?? "")).a, hashOf(versions[1] ?? ""));
+  assert.deepEqual((await verify(repository)).faults, []);
+});
+
+test("nothing is removed while a snapshot that stays cannot be read", async () => {
+  const { place, repository } = await opened();
+  for (const seed of [1, 2]) await snapshotOf(repository, [fileOf("a", noise(1000, seed))]);
+  const [, latest = ""] = await repository.snapshotIds();
+  place.objects.set(`snapshots/${latest}`, Buffer.from("{}"));
+  const before = place.names();
+  await assert.rejects(prune(repository, 1), /is damaged/);
+  assert.deepEqual(place.names(), before);
+});
+
+test("one writer at a time; the lock of a process that is gone holds nobody up", async () => {
+  const { place, repository } = await opened();
+  const holder = (pid: number, at: Date, machine: string) =>
+    place.objects.set("lock", Buffer.from(JSON.stringify({ id: "x", machine, pid, at: at.toISOString() })));
+  holder(1, new Date(), "elsewhere");
+  await assert.rejects(snapshotOf(repository, []), /is being written by process 1 of elsewhere/);
+  await assert.rejects(prune(repository, 1), /is being written/);
+  holder(1, new Date(Date.now() - 3_600_000), "elsewhere");
+  await snapshotOf(repository, []);
+  const { hostname } = await import("node:os");
+  holder(2 ** 22 + 1, new Date(), hostname());
+  await snapshotOf(repository, []);
+});
+
+test("a writer whose lock was taken over finishes nothing", async () => {
+  const { place, repository } = await opened();
+  place.before = (name) => {
+    if (name.startsWith("objects/")) place.objects.set("lock", Buffer.from('{"id":"other"}'));
+  };
+  await assert.rejects(snapshotOf(repository, [fileOf("a", big)]), /was taken over by another backup/);
+  assert.deepEqual(await repository.snapshotIds(), []);
+  assert.ok(place.objects.has("lock"), "the lock of the other one stays");
+});
+
+test("an encrypted repository says nothing of its content, and opens by its key alone", async () => {
+  const secret = Buffer.from("correct horse");
+  const { place, repository } = await opened(secret);
+  const text = Buffer.from("a secret that is easily found");
+  const { id } = await snapshotOf(repository, [fileOf("a", text), fileOf("b", big)]);
+  for (const [name, bytes] of place.objects) {
+    assert.ok(!bytes.includes(text) && !bytes.includes("/data"), `${name} tells something`);
+    assert.ok(!name.includes(hashOf(text)));
+  }
+  const again = await openRepository(place, { secret });
+  assert.equal((await contentsOf(again, id)).b, hashOf(big));
+  await assert.rejects(openRepository(place, { secret: Buffer.from("wrong") }), /encrypted by another key/);
+  await assert.rejects(openRepository(place), /is encrypted: name the file of its key/);
+  const [one = "", other = ""] = place.names();
+  place.objects.set(one, place.objects.get(other) ?? Buffer.alloc(0));
+  assert.equal((await verify(again)).faults.length, 1);
+});
+
+test("a place that has something else, or is of a later version, is refused", async () => {
+  const place = new MemoryPlace();
+  place.objects.set("photo.jpg", Buffer.from("x"));
+  await assert.rejects(openRepository(place, { make: true }), /is not empty \(photo.jpg\)/);
+  await assert.rejects(openRepository(new MemoryPlace()), /There is no backup in memory/);
+  place.objects.set("repository.json", Buffer.from('{"kind":"modhost backup","format":99}'));
+  await assert.rejects(openRepository(place), /later version/);
+  const { place: plain } = await opened();
+  await assert.rejects(openRepository(plain, { secret: Buffer.from("key") }), /is not encrypted/);
+});
