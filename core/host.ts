@@ -1,8 +1,9 @@
 import type { Socket } from "node:net";
 import { setTimeout as sleep } from "node:timers/promises";
-import { inspect, isDeepStrictEqual } from "node:util";
+import { isDeepStrictEqual } from "node:util";
 import type { Config, UnknownName } from "./config/index.ts";
 import { EventBus } from "./events.ts";
+import { Blame } from "./host/blame.ts";
 import { CertificateUpkeep } from "./host/certificate_upkeep.ts";
 import { ConfigWatch } from "./host/config_watch.ts";
 import { ModuleWatch } from "./host/module_watch.ts";
@@ -10,7 +11,7 @@ import { type ModuleChange, Operating } from "./host/operating.ts";
 import { assemble, certificateOptions, type HostParts } from "./host/parts.ts";
 import { Queue } from "./host/queue.ts";
 import { folderOf, logSettings, openLog, readAgain, readConfig, readWith, seconds } from "./host/reading.ts";
-import type { Handed, Host, HostOptions, HostPhase } from "./host/types.ts";
+import type { Handed, Host, HostOptions, HostPhase, ProcessAct } from "./host/types.ts";
 import { warnOfUnknown } from "./host/unknown_options.ts";
 import { entryFrom } from "./inline_modules.ts";
 import { Deadline } from "./module/deadline.ts";
@@ -25,7 +26,6 @@ import type { HeldPort } from "./ports/inherited.ts";
 import type { ConfigPlan, ListeningPort, ModuleLog, ModuleState, ServerStatus } from "./types.ts";
 import { ModhostError, reasonOf } from "./util/errors.ts";
 import { createLog, type Log } from "./util/log.ts";
-import { stackOf } from "./util/stack.ts";
 
 export type { Handed, Host, HostOptions, HostPhase } from "./host/types.ts";
 export type { SavedState } from "./module/saved.ts";
@@ -45,6 +45,7 @@ class ModuleHost implements Host {
   #stopping: Promise<void> | undefined;
   readonly #end = Promise.withResolvers<void>();
   #upkeep: CertificateUpkeep | undefined;
+  readonly #blame = new Blame({ host: this, log: () => this.log, parts: () => this.#running });
   readonly #operating = new Operating({
     host: this,
     bus: this.#bus,
@@ -181,17 +182,15 @@ class ModuleHost implements Host {
   }
 
   report(error: unknown): void {
-    const owner = this.#running?.modules.errorOwner(error);
-    if (owner === undefined)
-      this.log.error("Nobody caught this: %s", error instanceof Error ? stackOf(error) : inspect(error));
-    else owner.fault("doing what nobody waits for", error);
+    this.#blame.report(error);
   }
 
   contain(error: unknown): boolean {
-    this.report(error);
-    const owner = this.#running?.modules.errorOwner(error);
-    const reason = `it threw what nobody caught: ${reasonOf(error)}`;
-    return this.state === "running" && owner !== undefined && this.#parts().quarantine.take(owner, reason);
+    return this.#blame.contain(error);
+  }
+
+  refuse(act: ProcessAct): Error | undefined {
+    return this.#blame.refuse(act);
   }
 
   fire(event: string, data?: unknown): unknown {

@@ -107,7 +107,7 @@ export const run: Command = {
         ended: service.ended,
         report: (error) => service.report(error),
         contain: (error) => service.contain(error),
-        exiting: (error) => service.exiting(error),
+        refuse: (act) => service.refuse(act),
       },
       {
         interrupted(signal) {

@@ -1,4 +1,6 @@
 /** The server that `modhost run` runs: a host, and, where another process could not go on in its place, the host after it. */
+
+import type { ProcessAct } from "../host/types.ts";
 import type { Handed, Host, HostOptions } from "../host.ts";
 import type { Progress } from "../operations/change.ts";
 import type { Successor } from "../types.ts";
@@ -75,8 +77,11 @@ export class RunService implements Service {
     return this.host.contain(error);
   }
 
-  exiting(error: Error): void {
-    this.host.log.error("The process ends without a drain: %s", stackOf(error));
+  refuse(act: ProcessAct): Error | undefined {
+    const refusal = this.host.refuse(act);
+    if (refusal === undefined && act.ends)
+      this.host.log.error("The process ends without a drain: %s", stackOf(act.called));
+    return refusal;
   }
 
   #make(given: Pick<HostOptions, "sockets" | "states">): Host {

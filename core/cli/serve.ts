@@ -1,5 +1,7 @@
 import { closeSync, openSync } from "node:fs";
 import { constants } from "node:os";
+import type { ProcessAct } from "../host/types.ts";
+import { guardProcess } from "./process_guard.ts";
 
 const signals = ["SIGINT", "SIGTERM", "SIGHUP"] as const;
 type StopSignal = (typeof signals)[number];
@@ -16,8 +18,8 @@ export interface Service {
   report(error: unknown): void;
   /** The same for an exception; true when the service can go on all the same. */
   contain?(error: unknown): boolean;
-  /** Logs that some code ends the process by itself; the stack of the error says which. */
-  exiting?(error: Error): void;
+  /** Some code wants to end or move the process: gives the error to throw to it, or undefined where it may. */
+  refuse?(act: ProcessAct): Error | undefined;
 }
 
 export interface ServeOptions {
@@ -70,7 +72,7 @@ export async function serve(
   let first: number | undefined;
   isService = true;
   outliveReaders(process.stdout, process.stderr);
-  const exit = watchExit(service);
+  const guard = guardProcess({ refuse: (act) => service.refuse?.(act) });
   const hadTerminal = hasTerminal();
   for (const signal of signals) {
     process.on(signal, () => {
@@ -80,7 +82,7 @@ export async function serve(
         first = performance.now();
         interrupted(signal);
         end();
-      } else if (performance.now() - first > MAX_ECHO_MS) exit(forced(signal));
+      } else if (performance.now() - first > MAX_ECHO_MS) guard.exit(forced(signal));
     });
   }
   if (reopen !== undefined) process.on("SIGUSR2", reopen);
@@ -99,7 +101,7 @@ export async function serve(
   } finally {
     clearInterval(running);
     await service.stop();
-    process.exit = exit;
+    guard.end();
   }
   return code;
 }
@@ -112,17 +114,4 @@ function hasTerminal(): boolean {
   } catch {
     return false;
   }
-}
-
-/** A module that ends the whole process is told of first. Gives `process.exit` as it was. */
-function watchExit(service: Service): typeof process.exit {
-  const { exit } = process;
-  process.exit = (code) => {
-    const shown = code ?? process.exitCode ?? 0;
-    const called = new Error(`process.exit(${shown}) was called`);
-    Error.captureStackTrace(called, process.exit);
-    service.exiting?.(called);
-    return exit.call(process, code);
-  };
-  return exit.bind(process);
 }

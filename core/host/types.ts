@@ -58,6 +58,16 @@ export interface HostOptions {
 
 export type HostPhase = ServerStatus["phase"];
 
+/** Code calls what concerns the process of all modules. */
+export interface ProcessAct {
+  /** As people read it: `process.exit(1)`. */
+  readonly act: string;
+  /** The process would end. */
+  readonly ends: boolean;
+  /** Its stack tells who calls. */
+  readonly called: Error;
+}
+
 /** A module host: loads modules, keeps their ports open, and takes both down again. */
 export interface Host extends AsyncDisposable {
   readonly state: HostPhase;
@@ -132,6 +142,11 @@ export interface Host extends AsyncDisposable {
    * taken out at once. False when it is nobody's, or of a module that is never taken out: the process better ends.
    */
   contain(error: unknown): boolean;
+  /**
+   * Gives the error to throw to code of a module that wants to end or move the process of all; who wants to end it is taken
+   * out as well. Undefined while the host stops, and for code that is no module's: it may.
+   */
+  refuse(act: ProcessAct): Error | undefined;
   /** Fires an event to the hooks of the modules; the first answer is returned. */
   fire(event: string, data?: unknown): unknown;
 }

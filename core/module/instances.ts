@@ -114,6 +114,11 @@ export class Instances {
   errorOwner(error: unknown): Instance | undefined {
     return errorOwner([...this.live(), ...this.#loading], error);
   }
+
+  /** The instance whose code runs now, as far as is known. */
+  runningOwner(): Instance | undefined {
+    return [...this.live(), ...this.#loading].find(({ usage }) => usage.isRunning);
+  }
 }
 
 export function cycle(names: readonly string[]): ModhostError {

@@ -73,6 +73,10 @@ export class Modules {
     return this.#instances.errorOwner(error);
   }
 
+  runningOwner(): Instance | undefined {
+    return this.#instances.runningOwner();
+  }
+
   /** A wrong value that a module found while it was loading. */
   wrongOption(): ModhostError | undefined {
     return this.#failures.wrongOption();

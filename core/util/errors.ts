@@ -45,6 +45,14 @@ export const errorTable = {
   MODULE_QUARANTINED: {
     message: "The module {name} is in quarantine, since it kept failing: reload it when that is mended",
   },
+  PROCESS_END_REFUSED: {
+    message:
+      "{act} would end all modules, and is refused to the module {name}: throw an error to fail alone; module.stop_server() stops the server in order, as modhost stop does",
+  },
+  PROCESS_MOVE_REFUSED: {
+    message:
+      "{act} would move all modules, and is refused to the module {name}: name the absolute path of a file instead",
+  },
   ISOLATED: { message: "An isolated module cannot {what}: {remedy}" },
   ISOLATED_ENDED: { status: 503, message: "The isolated module {name} is not there: {reason}" },
   MODULE_UNLOADED: { message: "The module {name} has been unloaded, so its module object can no longer be used" },

@@ -52,6 +52,11 @@ export class Usage {
     this.#number = numberOf(name);
   }
 
+  /** Its code runs now, or that of another instance of its name. */
+  get isRunning(): boolean {
+    return runningNow[0] === this.#number;
+  }
+
   /** Its code is about to run; gives what `leave` wants. */
   enter(): number {
     const outer = runningNow[0] as number;

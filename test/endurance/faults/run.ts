@@ -2,7 +2,7 @@
  * `npm run test:faults -- [--requests 500] [--rounds 6]`: a module beside one that throws, rejects, hogs, loops, leaks or exits,
  * isolated and not, and the times of its answers. Rounds in which the other does nothing come between, so that a machine that
  * drifts touches both alike; ratios are those of all answers of the ones to all of the others. Loops, leaks and exits of a
- * module that is not isolated end the process: they are left out. What the memory does while isolated modules are reloaded
+ * module that is not isolated end this process, in which the host is embedded: they are left out. What the memory does while isolated modules are reloaded
  * tells `npm run test:churn-modules -- --reloads 1000`.
  */
 import { parseArgs } from "node:util";

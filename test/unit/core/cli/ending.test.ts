@@ -18,11 +18,7 @@ const mod = `export default function slow(module) {
     "GET /begun": () => String(begun),
     "GET /held": async () => (begun += 1, await held, "at last"),
     "GET /never": () => (begun += 1, new Promise(() => undefined)),
-    "GET /exit": () => leave(),
   } });
-}
-function leave() {
-  process.exit(3);
 }`;
 
 async function serving(env: NodeJS.ProcessEnv = {}) {
@@ -101,16 +97,5 @@ describe("the end of a server", { concurrency: 2 }, () => {
     assert.match(last.cut?.join() ?? "", /^GET \/slow\/never \(\d+ s\)$/);
     assert.match(stderr, /Cut off, since they had not ended after 0\.2 s: GET \/slow\/never \(\d+ s\)/);
     assert.equal(await held, "fetch failed");
-  });
-
-  test("a module that ends the process is told of, with its stack", async () => {
-    await using running = await serving();
-    await fetch(`${running.url}/exit`).catch(() => undefined);
-    const { stderr, code } = await running.ended;
-    assert.equal(code, 3);
-    const said = stderr.split("\n").find((line) => line.includes("process.exit(3) was called")) ?? stderr;
-    assert.match(said, /"level":"error"/);
-    assert.match(said, /at leave \(.*mod_slow\.mjs:\d+:\d+\)/);
-    assert.doesNotMatch(said, /\?v=/);
   });
 });
