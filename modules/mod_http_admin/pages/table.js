@@ -8,6 +8,7 @@ import { useEffect, useLayoutEffect, useRef, useState } from "preact/hooks";
  * @typedef {{ name: string, title: string, cell: (row: R) => any, sort?: (row: R) => string | number, align?: "end", class?: string }} Column
  */
 
+/** The height of a row of one line; those of several are measured as they are drawn. */
 const ROW = 40;
 /** Rows that are drawn beyond those in sight. */
 const BEYOND = 12;
@@ -33,12 +34,15 @@ export function Table({ label, columns, rows, rowKey, empty, sortBy, descending 
       ${sort === undefined ? title : html`<button type="button" class="sort" onClick=${turn}>${title}</button>`}
     </th>`;
   });
-  const draw = (/** @type {R} */ row) => html`<tr key=${rowKey(row)} class=${rowClass?.(row) ?? ""}>
-    ${columns.map(({ name, title, cell, align = "", class: own = "" }, at) => {
+  const draw = (
+    /** @type {R} */ row,
+    /** @type {number} */ at,
+  ) => html`<tr key=${rowKey(row)} class=${rowClass?.(row) ?? ""} aria-rowindex=${at + 2}>
+    ${columns.map(({ name, title, cell, align = "", class: own = "" }, place) => {
       const value = cell(row);
       const isNone = value === undefined || value === "" ? "none" : "";
       return html`<td key=${name} class=${`${align} ${own} ${isNone}`} data-title=${title}>
-        <div>${at === 0 && onOpen !== undefined ? html`<button type="button" class="link" onClick=${() => onOpen(row)}>${value}</button>` : value}</div>
+        <div>${place === 0 && onOpen !== undefined ? html`<button type="button" class="link" onClick=${() => onOpen(row)}>${value}</button>` : value}</div>
       </td>`;
     })}
   </tr>`;
@@ -47,22 +51,24 @@ export function Table({ label, columns, rows, rowKey, empty, sortBy, descending 
   </table>`;
   if (sorted.length <= MAX_DRAWN)
     return html`<div class="table">${table(html`<tbody>${sorted.map(draw)}</tbody>`)}</div>`;
-  return html`<${Long} rows=${sorted} columns=${columns.length} draw=${draw} table=${table} label=${label} />`;
+  return html`<${Long} rows=${sorted} rowKey=${rowKey} columns=${columns.length} draw=${draw} table=${table} label=${label} />`;
 }
 
-/** @param {{ rows: readonly any[], columns: number, draw: (row: any) => any, table: (body: any) => any, label: string }} props */
-function Long({ rows, columns, draw, table, label }) {
+/** @param {{ rows: readonly any[], rowKey: (row: any) => string, columns: number, draw: (row: any, at: number) => any, table: (body: any) => any, label: string }} props */
+function Long({ rows, rowKey, columns, draw, table, label }) {
   const box = useRef(/** @type {HTMLDivElement | null} */ (null));
   const above = useRef(/** @type {HTMLTableCellElement | null} */ (null));
   const below = useRef(/** @type {HTMLTableCellElement | null} */ (null));
-  const [range, set] = useState({ first: 0, count: 40 });
+  const heights = useRef(/** @type {Map<string, number>} */ (new Map()));
+  const [view, setView] = useState({ top: 0, height: 20 * ROW });
+  const [, measured] = useState(0);
   useEffect(() => {
     const element = box.current;
     if (element === null) return undefined;
     const look = () => {
-      const first = Math.max(0, Math.floor(element.scrollTop / ROW) - BEYOND);
-      const count = Math.ceil(element.clientHeight / ROW) + 2 * BEYOND;
-      set((former) => (former.first === first && former.count === count ? former : { first, count }));
+      const top = Math.floor(element.scrollTop / ROW) * ROW;
+      const height = element.clientHeight;
+      setView((former) => (former.top === top && former.height === height ? former : { top, height }));
     };
     look();
     element.addEventListener("scroll", look, { passive: true });
@@ -72,17 +78,34 @@ function Long({ rows, columns, draw, table, label }) {
       window.removeEventListener("resize", look);
     };
   }, []);
-  const first = Math.min(range.first, Math.max(0, rows.length - range.count));
-  const shown = rows.slice(first, first + range.count);
+  // A row that was never drawn counts as one line.
+  const tops = [0];
+  for (const row of rows) tops.push(/** @type {number} */ (tops.at(-1)) + (heights.current.get(rowKey(row)) ?? ROW));
+  const whole = /** @type {number} */ (tops.at(-1));
+  const at = (/** @type {number} */ place) => Math.max(0, tops.findIndex((top) => top > place) - 1);
+  const last = Math.min(rows.length, at(Math.min(view.top + view.height, whole - 1)) + 1 + BEYOND);
+  const first = Math.max(0, Math.min(at(view.top), last) - BEYOND);
+  const shown = rows.slice(first, last);
   useLayoutEffect(() => {
-    if (above.current !== null) above.current.style.blockSize = `${first * ROW}px`;
-    if (below.current !== null)
-      below.current.style.blockSize = `${Math.max(0, rows.length - first - shown.length) * ROW}px`;
-  }, [first, shown.length, rows.length]);
+    if (above.current !== null) above.current.style.blockSize = `${tops[first]}px`;
+    if (below.current !== null) below.current.style.blockSize = `${whole - /** @type {number} */ (tops[last])}px`;
+    const known = heights.current;
+    // Those of rows that are gone.
+    if (known.size > 2 * rows.length) known.clear();
+    let isNew = false;
+    for (const [index, element] of (box.current?.querySelectorAll("tbody tr:not(.gap)") ?? []).entries()) {
+      const key = rowKey(shown[index]);
+      const { height } = element.getBoundingClientRect();
+      if (Math.abs((known.get(key) ?? ROW) - height) < 0.5) continue;
+      known.set(key, height);
+      isNew = true;
+    }
+    if (isNew) measured((times) => times + 1);
+  });
   const gap = (/** @type {any} */ ref) =>
     html`<tr class="gap" aria-hidden="true"><td ref=${ref} colspan=${columns}></td></tr>`;
   return html`<div class="table long" ref=${box} tabindex="0" role="group" aria-label=${label}>
-    ${table(html`<tbody>${gap(above)}${shown.map(draw)}${gap(below)}</tbody>`)}
+    ${table(html`<tbody>${gap(above)}${shown.map((row, index) => draw(row, first + index))}${gap(below)}</tbody>`)}
   </div>`;
 }
 

@@ -172,6 +172,34 @@ describe("requests, routes and the log", () => {
   });
 });
 
+describe("a long log", () => {
+  test("of lines of several rows is as long as all of them, and scrolled to where one drags", async () => {
+    const MANY = 300;
+    for (let at = 0; at < MANY; at += 1) await fetch(`${server.base}/shop/say/${at}`);
+    await using tab = await opened(browser, `${server.base}/admin/log?text=said`);
+    const { page } = tab;
+    await settled(page);
+    const box = page.getByRole("group", { name: "Log" });
+    const atEnd = () => box.evaluate((element) => element.scrollTop + element.clientHeight >= element.scrollHeight - 1);
+    while (!(await atEnd())) {
+      await box.evaluate((element) => element.scrollBy(0, element.clientHeight));
+      await page.waitForTimeout(50);
+    }
+    const rows = page.getByRole("row").filter({ hasText: "said" });
+    assert.match((await rows.last().textContent()) ?? "", /said 0/);
+    const { height } = (await rows.last().boundingBox()) ?? { height: 0 };
+    assert.ok(height > 60, "three lines");
+    const whole = await box.evaluate(({ scrollHeight }) => scrollHeight);
+    assert.ok(Math.abs(whole / height - MANY) < 2, `${whole} pixels for ${MANY} rows of ${height}`);
+    await box.evaluate((element) => element.scrollTo(0, element.scrollHeight / 2));
+    const middle = rows.filter({ hasText: `said ${MANY / 2 - 3}` });
+    await middle.waitFor();
+    const { top, bottom } = await box.evaluate((element) => element.getBoundingClientRect().toJSON());
+    const { y } = (await middle.boundingBox()) ?? { y: 0 };
+    assert.ok(y > top && y < bottom, "what is in the middle is in sight");
+  });
+});
+
 describe("tokens", () => {
   test("are made, shown once and revoked", async () => {
     await using tab = await opened(browser, `${server.base}/admin/tokens`);

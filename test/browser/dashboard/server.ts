@@ -18,6 +18,7 @@ export const shop = (answer: string) => `export default (module) => {
     "GET /": () => ${JSON.stringify(answer)},
     "GET /fail": () => { throw new Error("out of stock"); },
     "GET /items/*": (_event, name) => name,
+    "GET /say/*": (_event, name) => module.log.warn("said %s\\nand more\\nand more", name),
   } });
 };
 `;
