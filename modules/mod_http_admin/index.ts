@@ -38,7 +38,7 @@ export default function load(module: Module): void {
   let read: Promise<PageKeys> | undefined;
   const keys = () => (read ??= PageKeys.in(join(module.data_path(), "admin.key")));
   const { authorize, identify } = throughPorts(module, keys);
-  openStartPage(module, identify);
+  openStartPage(module, { identify, keys });
   module.provides("http", {
     route: {
       ...apiRoutes({ module, items, streams, watched, authorize }),

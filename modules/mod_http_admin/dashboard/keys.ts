@@ -50,11 +50,18 @@ export class PageKeys {
     throw new AdminError("page_key", "Only the pages of the dashboard may ask this: load the page again");
   }
 
+  /** Of the cookie that says to pages outside of the dashboard that this browser is signed in: anybody can make it. */
+  get mark(): string {
+    return `${this.cookie}_is_here`;
+  }
+
   /** The token that signed this browser in. */
-  session({ headers }: HttpRequest): string | undefined {
-    const cookies = (headers.cookie ?? "").split(";").map((pair) => pair.trim());
-    const found = cookies.find((pair) => pair.startsWith(`${this.cookie}=`));
-    return found === undefined ? undefined : decoded(found.slice(this.cookie.length + 1));
+  session(request: HttpRequest): string | undefined {
+    return cookieOf(request, this.cookie);
+  }
+
+  hasMark(request: HttpRequest): boolean {
+    return cookieOf(request, this.mark) !== undefined;
   }
 
   #digest(text: string): string {
@@ -66,6 +73,12 @@ export class PageKeys {
 function keyInQuery({ method, url }: HttpRequest): string | undefined {
   if (method !== "GET" && method !== "HEAD") return undefined;
   return new URLSearchParams(url.query ?? "").get(KEY_FIELD) ?? undefined;
+}
+
+function cookieOf({ headers }: HttpRequest, name: string): string | undefined {
+  const cookies = (headers.cookie ?? "").split(";").map((pair) => pair.trim());
+  const found = cookies.find((pair) => pair.startsWith(`${name}=`));
+  return found === undefined ? undefined : decoded(found.slice(name.length + 1));
 }
 
 function decoded(text: string): string | undefined {

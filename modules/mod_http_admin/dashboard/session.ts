@@ -24,7 +24,7 @@ export function sessionRoutes({ module, keys, authorize }: SessionDeps): RouteTa
         throw new AdminError("unauthorized", "Sign in with a token: Authorization: Bearer TOKEN");
       }
       const { by, scopes } = await authorize(request);
-      return json({ by, scopes: [...scopes] }, { headers: { set_cookie: await cookie(request, credentials) } });
+      return json({ by, scopes: [...scopes] }, { headers: { set_cookie: await cookies(request, credentials) } });
     });
   const signOut: Handler = (event) =>
     answered(module, event, async () => {
@@ -33,14 +33,18 @@ export function sessionRoutes({ module, keys, authorize }: SessionDeps): RouteTa
       const session = pages.session(request);
       // Another page of this origin shall sign nobody out.
       if (session !== undefined && isOfBrowser(request)) pages.assert(request, `session ${session}`);
-      return json({}, { headers: { set_cookie: await cookie(request, "", "; Max-Age=0") } });
+      return json({}, { headers: { set_cookie: await cookies(request, "", "; Max-Age=0") } });
     });
 
-  /** Sent along when a link leads here, but with nothing that a page of another site asks for. */
-  async function cookie(request: HttpRequest, value: string, end = ""): Promise<string> {
-    const secure = request.secure ? "; Secure" : "";
+  /**
+   * That of the session, and one for the start page. They are sent along when a link leads here, but with nothing that a
+   * page of another site asks for.
+   */
+  async function cookies(request: HttpRequest, value: string, end = ""): Promise<string[]> {
+    const { cookie, mark } = await keys();
     const { pathname } = new URL(module.http_url());
-    return `${(await keys()).cookie}=${encodeURIComponent(value)}; Path=${pathname}; HttpOnly; SameSite=Lax${secure}${end}`;
+    const rest = `HttpOnly; SameSite=Lax${request.secure ? "; Secure" : ""}${end}`;
+    return [`${cookie}=${encodeURIComponent(value)}; Path=${pathname}; ${rest}`, `${mark}=1; Path=/; ${rest}`];
   }
   return { "POST /session": signIn, "DELETE /session": signOut };
 }

@@ -2,8 +2,8 @@
 import { createHash } from "node:crypto";
 import { appPaths, type HttpModule } from "../../../core/http/index.ts";
 import type { HttpErrorEvent, HttpRequest, Module } from "../../../core/types.ts";
-import { type Identity, isNavigation, isOfBrowser } from "../dashboard/keys.ts";
-import { type StartFacts, startPage, style } from "./page.ts";
+import { type Identity, isNavigation, isOfBrowser, type PageKeys } from "../dashboard/keys.ts";
+import { type StartFacts, signedInPage, startPage, style } from "./page.ts";
 
 /** After hooks that ask for no priority, which are pages of operators, and before the error pages of the host. */
 const PRIORITY = -0.5;
@@ -19,14 +19,21 @@ const headers = {
   x_frame_options: "DENY",
 } as const;
 
-/** `identify` gives undefined for strangers, who are told nothing of what is served. */
-export function openStartPage(module: Module, identify: (request: HttpRequest) => Promise<Identity | undefined>): void {
+export interface StartPageDeps {
+  /** Undefined for strangers, who are told nothing of what is served. */
+  readonly identify: (request: HttpRequest) => Promise<Identity | undefined>;
+  readonly keys: () => Promise<PageKeys>;
+}
+
+export function openStartPage(module: Module, { identify, keys }: StartPageDeps): void {
   if (module.get_option_boolean("admin_start_page") === false) return;
   const http = module.depends<HttpModule>("http");
   const page = async (request: HttpRequest, response: HttpErrorEvent["response"]) => {
-    if ((await identify(request)) === undefined) return undefined;
+    const isKnown = (await identify(request)) !== undefined;
+    // The cookie of a session is not sent here, and what says that there is one proves nothing.
+    if (!isKnown && !(await keys()).hasMark(request)) return undefined;
     Object.assign(response.headers, headers);
-    return startPage(factsOf(module, http, request.host));
+    return isKnown ? startPage(factsOf(module, http, request.host)) : signedInPage(dashboardOf(module));
   };
   module.hook(
     "http-error",
@@ -47,6 +54,11 @@ function isAsked(request: HttpRequest): boolean {
   return isNavigation(request) || !isOfBrowser(request);
 }
 
+/** Its base path, such as `/admin`. */
+function dashboardOf(module: Module): string {
+  return new URL(module.http_url()).pathname.replace(/\/$/, "");
+}
+
 function factsOf(module: Module, http: HttpModule, host: string): StartFacts {
   const { version, config, modules, warnings } = module.server.status();
   const apps = appPaths(http.routes()).filter((app) => app.host === "*" || app.host === host);
@@ -57,7 +69,7 @@ function factsOf(module: Module, http: HttpModule, host: string): StartFacts {
     config,
     warnings,
     files: files === undefined || folder === undefined ? undefined : { path: files.path, folder: JSON.parse(folder) },
-    dashboard: new URL(module.http_url()).pathname.replace(/\/$/, ""),
+    dashboard: dashboardOf(module),
     failed: [...new Set(modules.filter(({ status }) => status === "failed").map(({ name }) => name))],
     apps: apps.filter((app) => app.module !== module.name).sort((one, other) => one.path.localeCompare(other.path)),
   };

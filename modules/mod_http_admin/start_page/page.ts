@@ -41,9 +41,7 @@ const text = (value: string) => escape_html(printable(value));
 export function startPage(facts: StartFacts): string {
   const { version, dashboard, apps, warnings, config } = facts;
   const parts = [
-    "<h1>modhost is running</h1>",
-    "<p>Nothing is mounted at <code>/</code>, so this page is here.</p>",
-    `<p><a href="${escape_html(dashboard)}/">Open the dashboard</a></p>`,
+    ...head(dashboard),
     ...(warnings.length === 0
       ? []
       : [
@@ -59,6 +57,22 @@ export function startPage(facts: StartFacts): string {
     `<footer>modhost ${text(version)}, ${config === undefined ? "without a config file" : `config ${text(config)}`}. Only you see this page: visitors from elsewhere get a plain 404.</footer>`,
   ];
   return html_page({ title: "modhost is running", style, body: parts.join("\n") });
+}
+
+/** For who has signed in to the dashboard from elsewhere. @param dashboard its base path */
+export function signedInPage(dashboard: string): string {
+  const why =
+    "You see this page as you have signed in to the dashboard. Other visitors from elsewhere get a plain 404.";
+  const body = [...head(dashboard), `<footer>${why}</footer>`].join("\n");
+  return html_page({ title: "modhost is running", style, body });
+}
+
+function head(dashboard: string): string[] {
+  return [
+    "<h1>modhost is running</h1>",
+    "<p>Nothing is mounted at <code>/</code>, so this page is here.</p>",
+    `<p><a href="${escape_html(dashboard)}/">Open the dashboard</a></p>`,
+  ];
 }
 
 const list = (items: readonly string[]) => `<ul>\n${items.join("\n")}\n</ul>`;

@@ -54,6 +54,7 @@ const columns = [
   {
     name: "name",
     title: "Name",
+    class: "fit",
     sort: (/** @type {any} */ row) => row.name,
     cell: (/** @type {any} */ row) => html`<${Link} to=${`modules/${row.name}`}>${row.name}<//>`,
   },
@@ -130,11 +131,12 @@ function Instance({ of, all }) {
     <dl class="facts">
       <dt>State</dt><dd><${Badge} tone=${tones[status]}>${status}<//></dd>
       ${note && html`<dt>Note</dt><dd class="note">${note}</dd>`}
-      ${quarantine && html`<dt>In quarantine</dt><dd>since <${Ago} time=${quarantine.since * 1000} />${quarantine.next_try && html`, tried again <${Ago} time=${quarantine.next_try * 1000} />`}</dd>`}
+      ${quarantine && html`<dt>In quarantine</dt><dd>since <${Ago} time=${quarantine.since * 1000} />${quarantine.next_try && html`, tried again <${Ago} time=${quarantine.next_try * 1000} />`}; <em>Reload</em> tries it now</dd>`}
       <dt>File</dt><dd>${file ? html`<code>${file}</code>` : "given by the program"}</dd>
       <dt>Depends on</dt><dd>${links(depends)}</dd>
       <dt>Needed by</dt><dd>${links(dependants)}</dd>
       <dt>Owns</dt><dd>${held.length === 0 ? "nothing" : held.map(([kind, many]) => `${many} ${kind}`).join(", ")}</dd>
+      <dt>Log</dt><dd><${Link} to="log" query=${{ module: name }}>Its latest lines<//></dd>
     </dl>
   <//>`;
 }

@@ -36,6 +36,7 @@ export function Jobs({ kind }) {
   if (jobs.length === 0) return null;
   return html`<${Section} title="Jobs">
     <${Table} label="Jobs" rows=${jobs.slice(0, 20)} rowKey=${(/** @type {any} */ job) => job.id} columns=${columns} />
+    ${jobs.some(({ state }) => state === "running") && html`<p class="soft">A job goes on when you leave this page. Reloading the module http_admin_node, or node, ends it.</p>`}
   <//>`;
 }
 
@@ -63,15 +64,15 @@ const columns = [
 ];
 
 /** @param {{ job: any }} props */
-function Progress({ job: { progress, state, error, result, what } }) {
+function Progress({ job: { kind, progress, state, error, result, what } }) {
   if (state === "failed") return html`<span class="bad-text">${error}</span>`;
   const { done, total, unit } = progress;
   const units = (total ?? done) === 1 ? unit.replace(/s$/, "") : unit;
-  const text = `${count(done)}${total === undefined ? "" : ` of ${count(total)}`} ${units}`;
+  const text = `${count(done)}${total === undefined ? "" : ` of ${count(total)}`} ${units}${kind === "gc" ? " removed" : ""}`;
   if (state === "running" && total !== undefined)
     return html`${text}<${Meter} value=${done} max=${total} label=${`Progress of ${what}`} />`;
-  const facts = Object.entries(result ?? {}).filter(([, value]) => typeof value === "number");
-  return html`${text}${facts.map(([name, value]) => `, ${name.replaceAll("_", " ")} ${name.includes("size") || name.includes("bytes") ? size(Number(value)) : count(Number(value))}`)}`;
+  const freed = result?.freed === undefined ? "" : `, freed ${size(result.freed)}`;
+  return html`${text}${freed}`;
 }
 
 /** @param {{ job: any }} props */

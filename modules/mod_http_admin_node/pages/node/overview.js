@@ -61,7 +61,7 @@ function Now() {
         { title: "In", values: series.rate_in },
         { title: "Out", values: series.rate_out, color: 2 },
       ]} />
-      <${Plot} title="Peers" times=${time} span=${HOUR} format=${compact} series=${[{ title: "Peers", values: series.peers }]} />
+      <${Plot} title="Peers" times=${time} span=${HOUR} format=${(/** @type {number} */ value) => (Number.isInteger(value) ? compact(value) : "")} series=${[{ title: "Peers", values: series.peers }]} />
     </div>`}<//>
   <//>`;
 }

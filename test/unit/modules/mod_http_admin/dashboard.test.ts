@@ -103,8 +103,15 @@ describe("signing in", () => {
     const signIn = { Authorization: `Bearer ${secret}`, "X-Modhost-Admin": "1", ...script };
     const answer = await get("/admin/session", signIn, { method: "POST", secure: true, ...far });
     assert.equal(answer.status, 200);
-    const cookie = String(answer.headers["set-cookie"]);
+    const [cookie = "", mark = ""] = answer.headers["set-cookie"] ?? [];
     assert.match(cookie, /^modhost_admin_[\w-]{8}=.+; Path=\/admin; HttpOnly; SameSite=Lax; Secure$/);
+    assert.match(mark, /^modhost_admin_[\w-]{8}_is_here=1; Path=\/; HttpOnly; SameSite=Lax; Secure$/);
+    const start = { ...navigation, Cookie: mark.split(";")[0] ?? "", Host: "www.example.org", Accept: "text/html" };
+    const found = await get("/", start, far);
+    assert.equal(found.status, 404);
+    assert.match(found.body, /<a href="\/admin\/">Open the dashboard<\/a>/);
+    assert.doesNotMatch(found.body, /Served here|Try next|config/, "it may be anybody's");
+    assert.doesNotMatch((await get("/", { ...start, Cookie: "" }, far)).body, /dashboard/);
     const session = { Cookie: cookie.split(";")[0] ?? "", Host: "www.example.org" };
     const key = keyIn((await get("/admin/", { ...navigation, ...session }, far)).body) ?? "";
     assert.match(key, /^[\w-]{43}$/);
@@ -134,7 +141,9 @@ describe("signing in", () => {
     assert.equal((await get("/admin/session", forged, { method: "POST" })).status, 401);
     assert.equal((await get("/admin/session", { "X-Modhost-Admin": "1" }, { method: "POST" })).status, 401);
     const out = await get("/admin/session", { "X-Modhost-Admin": "1" }, { method: "DELETE" });
-    assert.match(String(out.headers["set-cookie"]), /=; Path=\/admin; HttpOnly; SameSite=Lax; Max-Age=0$/);
+    const [cookie = "", mark = ""] = out.headers["set-cookie"] ?? [];
+    assert.match(cookie, /=; Path=\/admin; HttpOnly; SameSite=Lax; Max-Age=0$/);
+    assert.match(mark, /; Path=\/; HttpOnly; SameSite=Lax; Max-Age=0$/);
   });
 });
 
