@@ -18,8 +18,8 @@ export const rpc: Command = {
     "repo is that of the config file which --config names, else of $IPFS_PATH, else of the configuration as `run` finds it",
     "(node_repo, else repo in data_path). When no server runs there, the call fails; only where nothing names a repo and",
     "there is no ./data/repo, the server at 127.0.0.1:5280 is called, and the standard error says so.",
-    "On a terminal ls, pin ls, key list, swarm peers and repo stat are tables; in a pipe, and with --encoding, --quiet and the",
-    "like, they are what the server writes.",
+    "On a terminal many answers are tables, with sizes that people read, and what takes long tells how far it is; in a pipe,",
+    "and with --encoding, --quiet, --human, --verbose and the like, answers are what the server writes.",
   ].join("\n"),
   verbatim: true,
   options: {

@@ -3,13 +3,14 @@ import { nearest } from "../../config/index.ts";
 import { type CommandContext, UsageError } from "../command.ts";
 import { editConfig } from "./edit.ts";
 import { rpcCommandHelp, rpcGroupHelp } from "./help.ts";
-import { add, bandwidth, convertCids, isMultibase, type Presenter, print, removeBlocks, withTopic } from "./outcome.ts";
+import { add, convertCids, isMultibase, type Presenter, print, removeBlocks, withTopic } from "./outcome.ts";
 import { commandFirst, findCommand, parseCall, takeOwn } from "./parse.ts";
 import { exportKey, get } from "./saved.ts";
 import { findServer, type Server } from "./server.ts";
 import { Session } from "./session.ts";
 import { type RpcCommand, readSurface } from "./surface.ts";
 import { tables, tabular } from "./tables.ts";
+import { addPins, collectGarbage, paintedJson, tallied } from "./watched.ts";
 
 export interface RpcOptions {
   /** Default: that of `--api` or of the repo. */
@@ -68,8 +69,12 @@ const presenters = (commands: ReadonlyMap<string, RpcCommand>): Readonly<Record<
   ...Object.fromEntries(Object.entries(tables).map(([path, table]) => [path, tabular(table)])),
   add,
   get,
+  refs: tallied,
+  "refs/local": tallied,
+  "pin/add": addPins,
+  "repo/gc": collectGarbage(commands),
+  "config/show": paintedJson,
   "block/rm": removeBlocks,
-  "stats/bw": bandwidth,
   "cid/base32": convertCids,
   "cid/format": convertCids,
   "key/export": exportKey,

@@ -27,7 +27,7 @@ export const print: Presenter = async (session, call) => {
 };
 
 /** Which keys of the node's configuration are written and not in force, as the answers of `config` tell it. */
-function tellWaiting({ context }: Session, { headers }: Answered): void {
+export function tellWaiting({ context }: Session, { headers }: Answered): void {
   const waiting = headers["x-modhost-config-waits"];
   if (typeof waiting !== "string") return;
   const keys = waiting.matchAll(/([\w.]+)(?:;reason="((?:[^"\\]|\\.)*)")?/g);
@@ -55,7 +55,7 @@ export const add: Presenter = async (session, call) => {
   if (call.options.has("encoding")) return print(session, call);
   const [silent, quiet, quieter] = ["silent", "quiet", "quieter"].map((name) => isOn(call, name));
   const isWatched = session.context.stderr.isTTY === true && !silent && !quiet && !quieter;
-  const answer = await session.send(withOptions(call, { progress: String(isWatched) }));
+  const answer = await session.send(withOptions(call, { progress: String(isWatched) }), { isTold: true });
   const progress = isWatched ? session.progress(answer.size) : undefined;
   let last = "";
   let done = 0;

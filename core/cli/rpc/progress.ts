@@ -21,11 +21,20 @@ export class Progress {
 
   /** What is done of the total. */
   show(done: number): void {
+    this.#draw((now) => this.#line(done, (now - this.#started) / 1000));
+  }
+
+  /** How far it has come, in words. */
+  tell(line: string): void {
+    this.#draw(() => line);
+  }
+
+  #draw(line: (now: number) => string): void {
     const now = performance.now();
     if (now - this.#drawn < MIN_DRAW_INTERVAL_MS) return;
     this.#drawn = now;
     this.#shown = true;
-    this.#stream.write(`\r${this.#line(done, (now - this.#started) / 1000)}\x1b[K`);
+    this.#stream.write(`\r${line(now)}\x1b[K`);
   }
 
   /** Takes the line away, so that something else can be written. */

@@ -3,11 +3,14 @@ import { readFile } from "node:fs/promises";
 import { resolve } from "node:path";
 import type { Readable } from "node:stream";
 import { type CommandContext, UsageError } from "../command.ts";
-import { type Answered, exchange, failureText } from "./exchange.ts";
+import { type Answered, exchange, failureText, type Upload } from "./exchange.ts";
 import { type Call, isOn, targetOf } from "./parse.ts";
 import { Progress } from "./progress.ts";
 import type { Server } from "./server.ts";
 import { planUpload, type UploadOptions } from "./upload.ts";
+
+/** Undefined: it is not known how much comes. */
+type Sized = Upload & { readonly size: number | undefined };
 
 export class Session {
   readonly server: Server;
@@ -18,10 +21,18 @@ export class Session {
     this.context = context;
   }
 
-  /** Sends a call; `size` is that of the files it takes along. @throws Error, UsageError for a refusal of the call */
-  async send(call: Call): Promise<Answered & { readonly size: number | undefined }> {
+  /**
+   * Sends a call; `size` is that of the files it takes along. How much of them is sent is shown until the answer begins,
+   * unless the caller tells it himself (`isTold`). @throws Error, UsageError for a refusal of the call
+   */
+  async send(call: Call, { isTold = false } = {}): Promise<Answered & { readonly size: number | undefined }> {
     const upload = await this.#upload(call);
-    const answer = await exchange(this.server, "POST", targetOf(call), upload === undefined ? {} : { upload });
+    const target = targetOf(call);
+    const isQuiet = isTold || ["quiet", "silent"].some((name) => isOn(call, name));
+    const answer =
+      upload === undefined
+        ? await exchange(this.server, "POST", target)
+        : await this.#uploading(upload, isQuiet, (upload) => exchange(this.server, "POST", target, { upload }));
     if (answer.status === 200) return { ...answer, size: upload?.size };
     const reason = await failureText(answer);
     if (answer.status === 400) throw new UsageError(reason);
@@ -38,6 +49,29 @@ export class Session {
   write(content: string | Uint8Array): Promise<void> {
     const { stdout } = this.context;
     return new Promise((done, failed) => stdout.write(content, (error) => (error == null ? done() : failed(error))));
+  }
+
+  async #uploading(upload: Sized, isQuiet: boolean, send: (upload: Upload) => Promise<Answered>): Promise<Answered> {
+    const { content, size } = upload;
+    // What somebody types is no progress to show him.
+    const isTyped = size === undefined && this.context.stdin.isTTY === true;
+    let progress = isQuiet || isTyped ? undefined : this.progress(size);
+    if (progress === undefined) return send(upload);
+    const counted = async function* () {
+      // The frames around the files count for nothing.
+      let sent = 0;
+      for await (const piece of content) {
+        yield piece;
+        sent += piece.length;
+        progress?.show(Math.min(sent, size ?? sent));
+      }
+    };
+    try {
+      return await send({ ...upload, content: counted() });
+    } finally {
+      progress.clear();
+      progress = undefined;
+    }
   }
 
   async #upload(call: Call) {

@@ -63,6 +63,54 @@ describe("answers of a node on a terminal", () => {
     assert.match(pins.text, new RegExp(`\\n${cid} {2}recursive\\n$`));
   });
 
+  test("are rows of what was declared, without columns that nothing stands in, numbers and lists as people read them", async () => {
+    const link = { "/": cid };
+    const cases: readonly (readonly [path: string, answer: unknown, text: string, ...options: string[]])[] = [
+      ["files/ls", { Entries: [{ Name: "a", Type: 1, Size: 0, Hash: cid }] }, `${cid}  0 B   folder  a`, "long"],
+      ["files/stat", { Hash: cid, Type: "file", Size: 1_500_000 }, `CID   ${cid}\nType  file\nSize  1.5 MB`],
+      ["pin/remote/ls", { Cid: cid, Status: "pinned", Name: "mine" }, `${cid}  pinned   mine`],
+      ["pin/remote/service/ls", { RemoteServices: [{ Service: "s", ApiEndpoint: "http://x" }] }, "s        http://x"],
+      [
+        "pin/remote/service/ls",
+        {
+          RemoteServices: [
+            {
+              Service: "s",
+              ApiEndpoint: "u",
+              Stat: { Status: "valid", PinCount: { Pinned: 3, Queued: 1, Failed: 0 } },
+            },
+            { Service: "t", ApiEndpoint: "v", Stat: { Status: "invalid" } },
+          ],
+        },
+        "s        u         3 pinned, 1 queued\nt        v         invalid",
+      ],
+      ["swarm/addrs", { Addrs: { Qa: ["/ip4/1.2.3.4", "/ip6/::1"], Qb: [] } }, "Qa    /ip4/1.2.3.4\nQa    /ip6/::1"],
+      ["dht/findprovs", { Type: 4, Responses: [{ ID: "Qa", Addrs: ["/a", "/b"] }] }, "Qa    /a /b"],
+      [
+        "bitswap/stat",
+        { BlocksSent: 1234, DataSent: 2000, Peers: ["Qa"], Wantlist: [link, link] },
+        `Partners     1\nWanted       ${cid}\n             ${cid}`,
+      ],
+      [
+        "bitswap/ledger",
+        { Peer: "Qa", Value: 0.5, Sent: 1000, Recv: 0, Exchanged: 7 },
+        "Debt ratio  0.500000\nExchanges   7\nSent        1.0 kB\nReceived    0 B",
+      ],
+      [
+        "id",
+        { ID: "Qa", Addresses: null, Protocols: ["/x", "/y"] },
+        "ID         Qa\nAddresses  none\nProtocols  /x\n           /y",
+      ],
+      ["version", { Version: "0.9.0", Commit: "" }, "Version  0.9.0"],
+      ["stats/bw", { TotalIn: 1000, RateIn: 2000.5 }, "Received   1.0 kB\nReceiving  2.0 kB/s"],
+      ["stats/repo", { RepoSize: 1000 }, "RepoSize  1.0 kB"],
+    ];
+    for (const [path, answer, expected, ...options] of cases) {
+      const { text } = await shown(path, answer, true, options);
+      assert.ok(text.endsWith(`${expected}\n`), `${path}:\n${text}`);
+    }
+  });
+
   test("say that there is nothing", async () => {
     const { text, stderr } = await shown("swarm/peers", { Peers: null });
     assert.deepEqual([text, stderr], ["", "There is nothing to list.\n"]);
@@ -72,5 +120,8 @@ describe("answers of a node on a terminal", () => {
     assert.equal((await shown("pin/ls", { Keys: {} }, false)).encoding, "text");
     assert.equal((await shown("pin/ls", { Keys: {} }, true, ["quiet"])).encoding, "text");
     assert.equal((await shown("pin/ls", { Keys: {} })).encoding, "");
+    assert.equal((await shown("files/ls", {})).encoding, "text", "without -l it is names alone");
+    assert.equal((await shown("version", {}, true, ["number"])).encoding, "text");
+    assert.equal((await shown("swarm/peers", {}, true, ["verbose"])).encoding, "text");
   });
 });

@@ -1,0 +1,86 @@
+/** Commands that take long, as a person at a terminal sees them, and as a pipe does. */
+import assert from "node:assert/strict";
+import { PassThrough, Readable } from "node:stream";
+import { describe, test } from "node:test";
+import { stripVTControlCharacters } from "node:util";
+import type { Presenter } from "#core/cli/rpc/outcome.ts";
+import type { Call } from "#core/cli/rpc/parse.ts";
+import { Progress } from "#core/cli/rpc/progress.ts";
+import type { Session } from "#core/cli/rpc/session.ts";
+import type { RpcCommand } from "#core/cli/rpc/surface.ts";
+import { addPins, collectGarbage, paintedJson, tallied } from "#core/cli/rpc/watched.ts";
+
+const stat = { path: "repo/stat", returns: "value" } as RpcCommand;
+const commands = new Map([["repo/stat", stat]]);
+
+interface Seen {
+  readonly text: string;
+  readonly stderr: string;
+  /** Options of the call itself. */
+  readonly asked: Readonly<Record<string, string | undefined>>;
+}
+
+/** What a presenter prints of these lines; the repo has one size after the other. */
+async function seen(
+  presenter: Presenter,
+  lines: readonly string[],
+  { isTTY = true, sizes = [0], env = { NO_COLOR: "1" } as Record<string, string>, options = [] as string[] } = {},
+): Promise<Seen> {
+  const stdout = Object.assign(new PassThrough(), { isTTY });
+  const stderr = Object.assign(new PassThrough(), { isTTY });
+  let text = "";
+  let asked = {};
+  const session = {
+    context: { stdout, stderr, env },
+    send: async (call: Call) => {
+      if (call.command !== stat) asked = Object.fromEntries([...call.options].map(([name, [value]]) => [name, value]));
+      const RepoSize = sizes.length > 1 ? sizes.shift() : sizes[0];
+      const body = call.command === stat ? [JSON.stringify({ RepoSize })] : lines.map((line) => `${line}\n`);
+      return { status: 200, headers: {}, body: Readable.from(body.map(Buffer.from)), late: () => undefined };
+    },
+    write: async (piece: string | Uint8Array) => void (text += Buffer.from(piece as string).toString()),
+    progress: () => (isTTY ? new Progress(stderr as unknown as NodeJS.WriteStream, undefined) : undefined),
+  } as unknown as Session;
+  const command = { path: "x", returns: "stream" };
+  const call = { command, arguments: [], files: [], options: new Map(options.map((name) => [name, ["true"]])) };
+  await presenter(session, call as unknown as Call);
+  return { text, asked, stderr: stripVTControlCharacters(String(stderr.read() ?? "")) };
+}
+
+describe("a command that takes long", () => {
+  test("repo gc tells how much it removes and frees, and what failed; in a pipe it has a line for each block", async () => {
+    const lines = ['{"Key":{"/":"Qa"}}', '{"Key":{"/":"Qb"}}', '{"Key":null,"Error":"no \\u001b[2Jroom"}'];
+    const people = await seen(collectGarbage(commands), lines, { sizes: [5_000_000, 2_000_000] });
+    assert.equal(people.text, "2 blocks removed, 3.0 MB freed, 1 error\n");
+    assert.match(people.stderr, / 1 block removed, 0 B freed/);
+    assert.match(people.stderr, /Error: no \\x1b\[2Jroom\n/);
+    for (const other of [{ isTTY: false }, { options: ["quiet"] }]) {
+      const piped = await seen(collectGarbage(commands), ["removed Qa"], other);
+      assert.deepEqual([piped.text, piped.asked.encoding], ["removed Qa\n", "text"]);
+    }
+  });
+
+  test("pin add counts blocks, and then says what the server says in a pipe", async () => {
+    const people = await seen(addPins, ["{}", '{"Progress":1200}', '{"Pins":["Qa","Qb"]}']);
+    assert.equal(people.asked.progress, "true");
+    assert.equal(people.text, "pinned Qa recursively\npinned Qb recursively\n");
+    assert.match(people.stderr, /looking for blocks/);
+    const piped = await seen(addPins, ["pinned Qa recursively"], { isTTY: false });
+    assert.deepEqual([piped.text, piped.asked], ["pinned Qa recursively\n", { encoding: "text" }]);
+  });
+
+  test("refs tells at the end how many there were", async () => {
+    const people = await seen(tallied, ["Qa", "Qb"]);
+    assert.deepEqual([people.text, people.stderr], ["Qa\nQb\n", "2 references\n"]);
+    const piped = await seen(tallied, ["Qa", "Qb"], { isTTY: false });
+    assert.deepEqual([piped.text, piped.stderr], ["Qa\nQb\n", ""]);
+  });
+
+  test("config show has its names in a colour, where colours are wanted, and stays JSON", async () => {
+    const lines = ["{", '  "A\\"B": "C: \\"d\\": e",', '  "F": []', "}"];
+    const painted = await seen(paintedJson, lines, { env: { TERM: "xterm" } });
+    assert.ok(painted.text.includes('\u001b[36m"A\\"B"\u001b[0m: "C: \\"d\\": e"'), painted.text);
+    assert.equal(stripVTControlCharacters(painted.text), `${lines.join("\n")}\n`);
+    assert.equal((await seen(paintedJson, lines)).text, `${lines.join("\n")}\n`);
+  });
+});
