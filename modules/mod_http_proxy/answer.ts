@@ -10,6 +10,9 @@ import { answerFields, pour } from "./fields.ts";
 import { type Asked, ask, type ForwardDeps, failedBy, type Received } from "./forward.ts";
 import { clientLocation } from "./paths.ts";
 
+/** Milliseconds of silence after which an upstream has nothing more to say to a client that has ended its side. */
+const MAX_HALF_OPEN_MS = 5000;
+
 /** The handler of an app's routes. */
 export async function handle(
   event: HttpEvent,
@@ -51,6 +54,7 @@ export async function upgrade(
   };
   // What moves, moves on both: silence on one is silence.
   far.socket.setTimeout(app.settings.idle_timeout * 1000, end);
+  near.socket.once("end", () => far.socket.setTimeout(MAX_HALF_OPEN_MS));
   event.request.leaving.addEventListener("abort", end, { once: true });
   joinSockets(near.socket, far.socket);
   incoming.resume();

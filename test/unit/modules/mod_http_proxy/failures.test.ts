@@ -1,0 +1,169 @@
+/** Upstreams that fail: what clients see, what is tried again, and who gets no further requests. */
+import assert from "node:assert/strict";
+import { once } from "node:events";
+import { type AddressInfo, createServer, type Socket } from "node:net";
+import { describe, test } from "node:test";
+import { proxied, track, upstream } from "./proxied.ts";
+
+/** A server of bytes: what it answers to whatever comes. */
+async function answering(answer: (socket: Socket) => void) {
+  const server = createServer((socket) => {
+    socket.once("data", () => answer(socket));
+  });
+  const sockets = track(server);
+  server.listen(0, "127.0.0.1");
+  await once(server, "listening");
+  const stop = async () => {
+    for (const socket of sockets) socket.destroy();
+    server.close();
+  };
+  return { url: `http://127.0.0.1:${(server.address() as AddressInfo).port}`, [Symbol.asyncDispose]: stop };
+}
+
+/** A port that nobody listens at. */
+async function nowhere(): Promise<string> {
+  await using server = await upstream();
+  return server.url;
+}
+
+async function until(isSo: () => boolean | Promise<boolean>): Promise<void> {
+  const end = Date.now() + 10_000;
+  while (!(await isSo())) {
+    if (Date.now() > end) throw new Error("it did not come to that");
+    await new Promise((resolve) => setTimeout(resolve, 20));
+  }
+}
+
+describe("a client is answered", () => {
+  test("502 where the upstream is not there, is lost, or speaks no HTTP, by a page that tells nothing of it", async () => {
+    await using lost = await answering((socket) => socket.destroy());
+    await using babble = await answering((socket) => socket.end("SSH-2.0-x\r\n\r\n"));
+    await using both = await answering((socket) =>
+      socket.end("HTTP/1.1 200 OK\r\nContent-Length: 3\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n\r\n"),
+    );
+    await using wild = await answering((socket) =>
+      socket.end("HTTP/1.1 101 Switching Protocols\r\nConnection: Upgrade\r\nUpgrade: x\r\n\r\n"),
+    );
+    const away = await nowhere();
+    const urls = { away, lost: lost.url, babble: babble.url, both: both.url, wild: wild.url };
+    const entries = Object.entries(urls).map(([name, url]) => [name, { upstreams: [url] }]);
+    await using host = await proxied(Object.fromEntries(entries));
+    for (const [name, url] of Object.entries(urls)) {
+      const reply = await host.client("HTTP/1.1").request(`/${name}/a`);
+      assert.deepEqual([reply.status, reply.text], [502, "502 Bad Gateway\n"], name);
+      assert.ok(host.log().includes(`${name}: the upstream ${url} failed GET /${name}/a`), name);
+    }
+    assert.doesNotMatch(host.log(), /"level":"error"/);
+  });
+
+  test("504 where connecting, the answer or the taking of the request is too late", async () => {
+    await using silent = await answering(() => undefined);
+    await using host = await proxied({
+      late: { upstreams: [silent.url], response_timeout: 0.1 },
+      // An address for documentation: nobody answers, or the network says that it is not there.
+      far: { upstreams: ["http://192.0.2.1:9"], connect_timeout: 0.1 },
+    });
+    assert.equal(await host.client("HTTP/1.1").status("/late"), 504);
+    assert.ok([502, 504].includes(await host.client("HTTP/1.1").status("/far")));
+    assert.match(host.log(), /its answer took too long/);
+  });
+
+  test("by a broken connection where an answer stops in its middle for too long", async () => {
+    await using stuck = await answering((socket) => socket.write("HTTP/1.1 200 OK\r\nContent-Length: 9\r\n\r\nabc"));
+    await using host = await proxied({ app: { upstreams: [stuck.url], idle_timeout: 0.1 } });
+    await assert.rejects(host.client("HTTP/1.1").request("/app"));
+    await until(() => host.log().includes("it sends no more of its answer"));
+  });
+
+  test("503 with the time to wait where no upstream may be asked", async () => {
+    await using server = await upstream((_, response) => void response);
+    await using host = await proxied({
+      busy: { upstreams: [server.url], max_connections: 1 },
+      ill: { upstreams: [await nowhere()], health_path: "/", health_interval: 7, unhealthy_after: 1 },
+    });
+    const first = host.client("HTTPS/1.1").request("/busy");
+    first.catch(() => undefined);
+    await until(() => server.seen.length === 1);
+    const busy = await host.client("HTTP/1.1").request("/busy");
+    assert.deepEqual([busy.status, busy.header("retry-after")], [503, "1"]);
+    await until(() => host.log().includes("is unhealthy"));
+    const ill = await host.client("HTTP/1.1").request("/ill");
+    assert.deepEqual([ill.status, ill.header("retry-after")], [503, "7"]);
+    assert.match(host.log(), /ill: no upstream for GET \/ill .* none is healthy/);
+    await server.stop();
+  });
+});
+
+describe("a request is tried again", () => {
+  test("by the next upstream where that can do no harm, so often and no more", async () => {
+    await using lost = await answering((socket) => socket.destroy());
+    await using well = await upstream((_, response) => response.end("well"));
+    const away = await nowhere();
+    await using host = await proxied({
+      lost: { upstreams: [lost.url, well.url], balance: "first", fail_after: 0 },
+      away: { upstreams: [away, well.url], balance: "first", fail_after: 0 },
+      once: { upstreams: [lost.url, away, well.url], balance: "first", fail_after: 0 },
+      twice: { upstreams: [lost.url, away, well.url], balance: "first", fail_after: 0, retries: 2 },
+      never: { upstreams: [away, well.url], balance: "first", fail_after: 0, retries: 0 },
+    });
+    const client = host.client("HTTP/1.1");
+    const ask = async (path: string, method = "GET", body?: string) =>
+      (await client.request({ path, method, ...(body === undefined ? {} : { body }) })).status;
+    assert.equal(await ask("/lost"), 200);
+    assert.equal(await ask("/lost", "POST"), 502, "the server may have done it before it was lost");
+    assert.equal(await ask("/lost", "PUT", "x"), 502, "the body is gone");
+    assert.equal(await ask("/away", "POST", "x"), 200, "nothing was sent");
+    assert.deepEqual([await ask("/once"), await ask("/twice"), await ask("/never")], [502, 200, 502]);
+  });
+
+  test("where a kept connection turns out to be closed, which is no failure of the upstream", async () => {
+    let requests = 0;
+    await using server = await answering((socket) => {
+      requests += 1;
+      socket.write("HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok");
+      // The next request on this connection is not answered.
+      socket.once("data", () => socket.destroy());
+    });
+    await using host = await proxied({ app: { upstreams: [server.url], retries: 0 } });
+    for (let at = 0; at < 3; at += 1) assert.equal(await host.client("HTTP/1.1").text("/app"), "ok");
+    assert.equal(requests, 3);
+    assert.doesNotMatch(host.log(), /failed GET/);
+  });
+});
+
+describe("an upstream gets no requests", () => {
+  test("for a time after it has failed some, unless it is the only one", async () => {
+    await using well = await upstream((_, response) => response.end("well"));
+    const away = await nowhere();
+    const both = { upstreams: [away, well.url], balance: "first", fail_after: 2, fail_time: 3600 };
+    await using host = await proxied({ both, only: { ...both, upstreams: [away] } });
+    const client = host.client("HTTP/1.1");
+    const failures = () => host.log().match(/both: the upstream \S+ failed/g)?.length;
+    for (let at = 0; at < 5; at += 1) assert.equal(await client.status("/both"), 200);
+    assert.equal(failures(), 2);
+    assert.match(host.log(), /gets no requests for 3600 s, after 2 failures/);
+    for (let at = 0; at < 3; at += 1) assert.equal(await client.status("/only"), 502);
+  });
+
+  test("while its answers to checks are bad, and gets them again when they are good", async () => {
+    let status = 500;
+    await using one = await upstream((request, response) => {
+      if (request.url === "/base/health?x") response.statusCode = status;
+      response.end("one");
+    });
+    await using other = await upstream((_, response) => response.end("other"));
+    const health = { health_path: "/health?x", health_interval: 0.02, healthy_after: 2, unhealthy_after: 3 };
+    const upstreams = [`${one.url}/base`, other.url];
+    await using host = await proxied({ app: { upstreams, balance: "first", health_status: "200, 204", ...health } });
+    const client = host.client("HTTP/1.1");
+    await until(async () => (await client.text("/app")) === "other");
+    assert.match(host.log(), /is unhealthy: it answered 500/);
+    assert.match(
+      host.host.modules().find(({ name }) => name === "http_proxy")?.note ?? "",
+      /1 of 2 upstreams are healthy/,
+    );
+    status = 200;
+    await until(async () => (await client.text("/app")) === "one");
+    assert.match(host.log(), /is healthy again/);
+  });
+});

@@ -1,0 +1,124 @@
+/** Websockets through the proxy: two connections that are one. */
+import assert from "node:assert/strict";
+import { once } from "node:events";
+import { describe, test } from "node:test";
+import { WebSocketServer } from "ws";
+import { RawConnection } from "#test/support/raw.ts";
+import { handshake, handshakeStatus, SocketClient } from "#test/support/websocket.ts";
+import { reconfigured } from "#test/unit/core/operations/reconfigured.ts";
+import { proxied, upstream } from "./proxied.ts";
+
+/** An upstream that sends back what it gets, after what it was asked by. */
+async function echoing() {
+  const server = await upstream();
+  const sockets = new WebSocketServer({ noServer: true, perMessageDeflate: true });
+  const closed: number[] = [];
+  server.server.on("upgrade", (request, socket, head) => {
+    server.seen.push(`${request.url} ${request.headers.origin} ${request.headers["x-forwarded-for"]}`);
+    if (request.url === "/no") socket.end("HTTP/1.1 403 Forbidden\r\nContent-Length: 2\r\nX-Why: not\r\n\r\nno");
+    else
+      sockets.handleUpgrade(request, socket, head, (ws) => {
+        ws.send("welcome");
+        ws.on("message", (data, isBinary) => ws.send(data, { binary: isBinary }));
+        ws.on("close", (code) => closed.push(code));
+      });
+  });
+  return { ...server, sockets, closed };
+}
+
+describe("a proxied websocket", () => {
+  test("carries messages of any size both ways, and what closes one side closes the other", async () => {
+    await using server = await echoing();
+    await using host = await proxied({ app: { upstreams: [server.url] } });
+    for (const port of [`http://127.0.0.1:${host.http}`, `https://127.0.0.1:${host.https}`]) {
+      using client = await SocketClient.open(`${port}/app/ws?a=1`, { headers: { origin: "https://elsewhere.test" } });
+      assert.equal(await client.next(), "welcome");
+      const large = Buffer.alloc(3 * 1024 * 1024, "x");
+      client.send(large);
+      assert.deepEqual(await client.next(), large);
+      assert.equal(server.seen.at(-1), "/ws?a=1 https://elsewhere.test 127.0.0.1");
+      assert.deepEqual(await client.close(4001, "enough"), { code: 4001, reason: "enough" });
+    }
+    while (server.closed.length < 2) await new Promise((resolve) => setTimeout(resolve, 10));
+    assert.deepEqual(server.closed, [4001, 4001]);
+
+    using left = await SocketClient.open(`http://127.0.0.1:${host.http}/app/ws`);
+    await left.next();
+    for (const socket of server.sockets.clients) socket.close(1012, "moved");
+    assert.deepEqual(await left.closed, { code: 1012, reason: "moved" });
+    using lost = await SocketClient.open(`http://127.0.0.1:${host.http}/app/ws`);
+    await lost.next();
+    for (const socket of server.sockets.clients) socket.terminate();
+    assert.equal((await lost.closed).code, 1006);
+  });
+
+  test("is refused as the upstream refuses it, or where there is none", async () => {
+    await using server = await echoing();
+    await using gone = await upstream();
+    await using host = await proxied({ app: { upstreams: [server.url] }, gone: { upstreams: [gone.url] } });
+    await gone.stop();
+    const url = `http://127.0.0.1:${host.http}`;
+    using raw = await RawConnection.open(host.http);
+    raw.write(handshake("/app/no"));
+    await raw.until(/^HTTP\/1\.1 403 .*X-Why: not.*\r\n\r\nno$/s);
+    assert.equal(await handshakeStatus(`${url}/gone/ws`), 502);
+  });
+
+  test("is ended when nothing moves on it for too long, and not before", async () => {
+    await using server = await echoing();
+    await using host = await proxied({ app: { upstreams: [server.url], idle_timeout: 1 } });
+    using client = await SocketClient.open(`http://127.0.0.1:${host.http}/app/ws`);
+    const began = Date.now();
+    while (Date.now() - began < 1500) {
+      client.send("a");
+      await client.next();
+    }
+    assert.equal(client.ws.readyState, client.ws.OPEN);
+    assert.equal((await client.closed).code, 1006);
+  });
+
+  test("counts as one of the upstream, and goes on with it when the configuration changes", async () => {
+    await using server = await echoing();
+    await using other = await echoing();
+    const set = (url: string, apps = {}) => ({
+      modules_enabled: ["http", "http_proxy", "http_openmetrics"],
+      http_proxy: { app: { upstreams: [url], max_connections: 1 }, ...apps },
+    });
+    await using host = await reconfigured(set(server.url));
+    const url = `http://127.0.0.1:${host.port()}/app/ws`;
+    using client = await SocketClient.open(url);
+    await client.next();
+    const figures = await (await fetch(`http://127.0.0.1:${host.port()}/metrics`)).text();
+    const labels = `app="app",upstream="${server.url}"`;
+    assert.ok(figures.includes(`modhost_http_proxy_in_flight{${labels}} 1\n`));
+    assert.ok(figures.includes(`modhost_http_proxy_requests_total{${labels},status="1xx"} 1\n`));
+    assert.equal(await handshakeStatus(url), 503);
+    await host.apply(set(other.url));
+    using next = await SocketClient.open(url);
+    await next.next();
+    client.send("still there?");
+    assert.equal(await client.next(), "still there?");
+    assert.deepEqual([server.sockets.clients.size, other.sockets.clients.size], [1, 1]);
+    // An app that is no more takes its websockets along.
+    await host.apply({ ...set(other.url), http_proxy: {} });
+    await Promise.all([client.closed, next.closed]);
+    assert.equal(await handshakeStatus(url), 404);
+  });
+});
+
+test("a client that says something before its websocket is open is heard by the upstream", async () => {
+  await using server = await upstream();
+  server.server.on("upgrade", (_, socket, head: Buffer) => {
+    socket.write("HTTP/1.1 101 Switching Protocols\r\nConnection: Upgrade\r\nUpgrade: websocket\r\n\r\nfirst ");
+    socket.write(head);
+    socket.on("data", (piece) => socket.write(piece)).on("end", () => socket.end());
+  });
+  await using host = await proxied({ app: { upstreams: [server.url] } });
+  using raw = await RawConnection.open(host.http);
+  raw.write(`${handshake("/app/ws")}early `);
+  await raw.until(/\r\n\r\nfirst early $/);
+  raw.write("late");
+  await raw.until(/late$/);
+  raw.socket.end();
+  await once(raw.socket, "close");
+});
