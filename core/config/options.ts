@@ -269,6 +269,15 @@ export const coreOptions = {
     describe:
       "A module that holds the event loop for more than this share of 10 seconds, in pieces of more than 50 ms each, is taken out. 0: it is not.",
   },
+  quarantine_hog_time: {
+    type: "period",
+    default: 3,
+    max: 10,
+    unit: "seconds",
+    per_host: false,
+    describe:
+      "A module that holds the event loop for three quarters of so long, in at least three pieces of more than 50 ms each, is taken out without waiting for those 10 seconds. 0: only quarantine_loop_share counts.",
+  },
   quarantine_exempt: {
     type: "strings",
     default: ["http", "http_guard", "node", "http_api"],

@@ -131,6 +131,7 @@ function rulesOf(config: Config): QuarantineRules {
     pause: seconds(config, "quarantine_pause", 5),
     maxPause: seconds(config, "quarantine_max_pause", 600),
     loopShare: seconds(config, "quarantine_loop_share", 0.5),
+    hogTime: seconds(config, "quarantine_hog_time", 3),
     exempt: new Set((attempt(() => config.value("quarantine_exempt")) as string[] | undefined)?.map(moduleName)),
   };
 }

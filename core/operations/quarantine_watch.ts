@@ -5,6 +5,7 @@ import { labelOf } from "../module/operation.ts";
 import type { QuarantineNote } from "../module/quarantine_list.ts";
 import type { QuarantineEvent } from "../types.ts";
 import { reasonOf } from "../util/errors.ts";
+import { type Held, heldSince, type Sample, sampleAt, threadTime } from "./samples.ts";
 
 /** What the options say; times in seconds. */
 export interface QuarantineRules {
@@ -17,6 +18,8 @@ export interface QuarantineRules {
   readonly maxPause: number;
   /** Of the event loop, in long pieces; 0: it does not count. */
   readonly loopShare: number;
+  /** Who has nearly all of the event loop for so long is out at once; 0: only the share counts. */
+  readonly hogTime: number;
   readonly exempt: ReadonlySet<string>;
 }
 
@@ -47,17 +50,6 @@ export interface QuarantineWatchDeps {
   cpu?(): number;
 }
 
-/** An account of an instance at a moment. */
-interface Sample {
-  readonly at: number;
-  readonly requests: number;
-  readonly failedRequests: number;
-  readonly faults: number;
-  readonly blocked: number;
-  /** Milliseconds for which the thread had a processor. */
-  readonly cpu: number;
-}
-
 /** What is remembered of a module that was out. */
 interface Past {
   /** How often it was taken out without a good time between. */
@@ -73,6 +65,12 @@ interface Past {
 
 /** The share of the event loop is that of so many seconds. */
 const LOOP_WINDOW = 10;
+/** Nearly all of the event loop. */
+const HOG_SHARE = 0.75;
+/** One slow request, and a collection of garbage in it, are no habit. */
+const HOG_PIECES = 3;
+/** It is warned of who has had nearly all of it for so much of the time after which it is out. */
+const HOG_WARNING = 0.5;
 /** Pauses are up to a fifth longer or shorter, so that modules that fell together do not rise together. */
 const JITTER = 0.2;
 /** Seconds before the worker of an isolated module is started again, the first time. */
@@ -86,7 +84,7 @@ export class QuarantineWatch {
   readonly #past = new Map<string, Past>();
   /** Instances that are about to be taken out. */
   readonly #leaving = new WeakSet<Instance>();
-  /** Of those that are exempt it is told once in a while, not at each failure. */
+  /** Of who is exempt, or nearly out, it is told once in a while, not each time. */
   readonly #told = new WeakSet<Instance>();
   #looking: NodeJS.Timeout | undefined;
   #stopped = false;
@@ -97,8 +95,9 @@ export class QuarantineWatch {
 
   /** Looks at the accounts from now on; also while nothing is taken out, since the options may change. */
   start(): void {
-    const { window } = this.#deps.rules();
-    this.#looking = setInterval(() => this.look(), (Math.min(window, LOOP_WINDOW) / LOOKS) * 1000).unref();
+    const { window, hogTime } = this.#deps.rules();
+    const seconds = Math.min(window, LOOP_WINDOW, ...(hogTime > 0 ? [hogTime] : []));
+    this.#looking = setInterval(() => this.look(), (seconds / LOOKS) * 1000).unref();
   }
 
   /** Nothing is taken out or tried again any more. */
@@ -110,24 +109,44 @@ export class QuarantineWatch {
 
   /** Remembers the accounts of now, and takes out who held the loop for too long. */
   look(now = performance.now()): void {
-    const { loopShare, window } = this.#deps.rules();
+    const { window } = this.#deps.rules();
     const milliseconds = (this.#deps.cpu ?? threadTime)();
     for (const instance of this.#deps.modules.live()) {
-      const { requests, failedRequests, faults, blocked } = instance.usage;
-      const sample = { at: now, requests, failedRequests, faults, blocked, cpu: milliseconds };
+      const { requests, failedRequests, faults, blocked, longPieces } = instance.usage;
+      const sample = { at: now, requests, failedRequests, faults, blocked, longPieces, cpu: milliseconds };
       const samples = this.#samples.get(instance) ?? [];
       samples.push(sample);
       const oldest = now - Math.max(window, LOOP_WINDOW) * 1000;
       while (samples.length > 1 && (samples[1] as Sample).at <= oldest) samples.shift();
       this.#samples.set(instance, samples);
-      const before = sampleAt(samples, now - LOOP_WINDOW * 1000);
-      // On a busy machine a piece takes long because others run meanwhile: that is not its fault.
-      const held = Math.min(blocked - before.blocked, milliseconds - before.cpu);
-      const share = held / (LOOP_WINDOW * 1000);
-      if (loopShare === 0 || share <= loopShare) continue;
-      const percent = Math.round(share * 100);
-      this.take(instance, `it held the event loop for ${percent} % of ${LOOP_WINDOW} s, in pieces of over 50 ms`);
+      if (blocked > (samples.at(-2)?.blocked ?? 0)) this.#judge(instance, samples, sample);
     }
+  }
+
+  /** Takes out who holds the event loop, or warns of it. */
+  #judge(instance: Instance, samples: readonly Sample[], sample: Sample): void {
+    const { loopShare, hogTime } = this.#deps.rules();
+    if (loopShare === 0) return;
+    const held = (seconds: number) => heldSince(sampleAt(samples, sample.at - seconds * 1000), sample, seconds);
+    const text = ({ share }: Held, seconds: number) =>
+      `it held the event loop for ${Math.round(share * 100)} % of ${seconds} s, in pieces of over 50 ms`;
+    const isHog = ({ share, pieces }: Held, most: number) => share > HOG_SHARE && pieces >= most;
+    const long = held(LOOP_WINDOW);
+    if (long.share > loopShare) this.take(instance, text(long, LOOP_WINDOW));
+    if (hogTime === 0) return;
+    const latest = held(hogTime);
+    const soon = held(hogTime * HOG_WARNING);
+    if (isHog(latest, HOG_PIECES)) this.take(instance, text(latest, hogTime));
+    else if (isHog(soon, HOG_PIECES - 1) && this.#isNew(instance))
+      this.#deps.warn(instance, `is taken out if it goes on: ${text(soon, hogTime * HOG_WARNING)}`);
+  }
+
+  /** It was not told of within a window. */
+  #isNew(instance: Instance): boolean {
+    if (this.#told.has(instance) || this.#leaving.has(instance)) return false;
+    this.#told.add(instance);
+    setTimeout(() => this.#told.delete(instance), this.#deps.rules().window * 1000).unref();
+    return true;
   }
 
   /** A module has failed once more: takes it out when that is too often. */
@@ -157,9 +176,7 @@ export class QuarantineWatch {
     if (this.#leaving.has(instance)) return true;
     const exempt = modules.leavingWith(instance).find(({ name }) => rules.exempt.has(name));
     if (exempt !== undefined && !isDead) {
-      if (this.#told.has(instance)) return false;
-      this.#told.add(instance);
-      setTimeout(() => this.#told.delete(instance), rules.window * 1000).unref();
+      if (!this.#isNew(instance)) return false;
       const why = exempt === instance ? "it is in quarantine_exempt" : `${exempt.name}, in quarantine_exempt, needs it`;
       warn(instance, `stays, though ${reason}: ${why}`);
       return false;
@@ -246,18 +263,4 @@ export class QuarantineWatch {
       throw error;
     }
   }
-}
-
-function threadTime(): number {
-  const { user, system } = process.threadCpuUsage();
-  return (user + system) / 1000;
-}
-
-const nothing: Sample = { at: 0, requests: 0, failedRequests: 0, faults: 0, blocked: 0, cpu: 0 };
-
-/** The first account that is not older than a moment; an empty one for who came later. */
-function sampleAt(samples: readonly Sample[], moment: number): Sample {
-  const first = samples[0];
-  if (first === undefined || first.at > moment) return { ...nothing, cpu: first?.cpu ?? 0 };
-  return samples.find(({ at }) => at >= moment) ?? (samples.at(-1) as Sample);
 }

@@ -43,6 +43,8 @@ export class Usage {
   busy = 0;
   /** The same of pieces that took longer than 50 ms each: what others notice. */
   blocked = 0;
+  /** How many of those there were. */
+  longPieces = 0;
   /** Hears of each failure once it is counted. */
   failed: ((step: string, error: unknown) => void) | undefined;
   readonly #number: number;
@@ -69,7 +71,10 @@ export class Usage {
     runningNow[0] = outer;
     const took = performance.now() - begun;
     this.busy += took;
-    if (took > LONG_PIECE_MS) this.blocked += took;
+    if (took > LONG_PIECE_MS) {
+      this.blocked += took;
+      this.longPieces += 1;
+    }
     return took;
   }
 

@@ -14,6 +14,7 @@ const rules: QuarantineRules = {
   pause: 4,
   maxPause: 20,
   loopShare: 0.5,
+  hogTime: 0,
   exempt: new Set(["http"]),
 };
 
@@ -21,6 +22,7 @@ function setUp(own: Partial<QuarantineRules> = {}, random = 0.5) {
   const instance = { key: "shop@*", name: "shop", host: "*", usage: new Usage("shop") } as Instance;
   const live = [instance];
   const notes: QuarantineNote[] = [];
+  const warnings: string[] = [];
   const readmitted: string[] = [];
   let cpu = 0;
   let work: Promise<void> = Promise.resolve();
@@ -38,7 +40,7 @@ function setUp(own: Partial<QuarantineRules> = {}, random = 0.5) {
       renote: () => undefined,
     },
     change: (_what, operation) => (work = work.then(operation)),
-    warn: () => undefined,
+    warn: (_instance, text) => void warnings.push(text),
     announce: () => undefined,
     random: () => random,
     cpu: () => cpu,
@@ -49,6 +51,7 @@ function setUp(own: Partial<QuarantineRules> = {}, random = 0.5) {
     quarantine,
     usage: instance.usage,
     notes,
+    warnings,
     readmitted,
     settled: () => work,
     spend: (milliseconds: number) => (cpu += milliseconds),
@@ -77,6 +80,55 @@ describe("the share of the event loop", () => {
       quarantine.stop();
     });
   }
+
+  /** So many pieces in a row, with a look after each; in which piece it was taken out, and what was told before. */
+  async function hog(pieces: readonly number[], { idle = 0, own = {} }: { idle?: number; own?: object } = {}) {
+    const { quarantine, usage, notes, warnings, settled, spend } = setUp({ hogTime: 3, ...own });
+    let now = 100_000;
+    quarantine.look(now);
+    let out: number | undefined;
+    for (const [index, piece] of pieces.entries()) {
+      usage.leave(usage.enter(), performance.now() - piece);
+      spend(piece);
+      now += piece + idle;
+      quarantine.look(now);
+      await settled();
+      if (notes.length > 0) out ??= index;
+    }
+    quarantine.stop();
+    return { out, warnings, reason: notes[0]?.reason };
+  }
+
+  test("nearly all of it, again and again, takes a module out within some seconds, after a warning", async () => {
+    const { out, warnings, reason } = await hog(
+      Array.from({ length: 20 }, () => 300),
+      { idle: 5 },
+    );
+    assert.ok(out !== undefined && out < 10, `${out} pieces of 300 ms`);
+    assert.match(warnings[0] ?? "", /^is taken out if it goes on: it held the event loop for \d+ % of 1\.5 s/);
+    assert.match(reason ?? "", /held the event loop for \d+ % of 3 s/);
+    assert.equal(warnings.length, 2, "and that it is out");
+  });
+
+  for (const [what, pieces, idle] of [
+    ["one slow request", [2900, 20, 20], 5],
+    ["two slow requests", [1400, 1500, 20], 5],
+    ["a burst of slow requests that is over soon", [300, 300, 300, 300, 300, 300, 20], 5],
+    ["slow requests with as much time between them", Array.from({ length: 20 }, () => 300), 310],
+  ] as const) {
+    test(`${what} take no module out at once`, async () => {
+      assert.equal((await hog(pieces, { idle })).out, undefined);
+    });
+  }
+
+  test("without quarantine_hog_time only the 10 s count", async () => {
+    const { out, warnings } = await hog(
+      Array.from({ length: 20 }, () => 300),
+      { idle: 5, own: { hogTime: 0 } },
+    );
+    assert.ok(out === undefined || out >= 16, `${out}`);
+    assert.deepEqual(warnings.length, out === undefined ? 0 : 1);
+  });
 
   test("of long ago is forgotten", async () => {
     const { quarantine, usage, notes, settled, spend } = setUp();
