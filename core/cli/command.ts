@@ -9,10 +9,12 @@ export interface CommandOption extends ParseArgsOptionDescriptor {
   readonly help: string;
   /** Its value may come as two words, which are joined by a space, when the first one has this form: `GET /path`. */
   readonly firstOfTwo?: RegExp;
+  /** What its value is a name of, for completion. */
+  readonly completes?: KnownNames;
 }
 
 /** What a running server has names of. */
-export type KnownNames = "modules" | "tokens";
+export type KnownNames = "modules" | "tokens" | "routes";
 
 /** What is known of a command of a node, to complete it. */
 export interface NodeCommand {

@@ -3,10 +3,17 @@ import { type Command, type CommandContext, type KnownNames, UsageError } from "
 import { type Places, scripts } from "./completion/scripts.ts";
 
 /** Where a server tells names, and how each is read. */
-const sources: Readonly<Record<KnownNames, { readonly path: string; readonly name: string }>> = {
-  modules: { path: "/modules", name: "name" },
-  tokens: { path: "/tokens", name: "name" },
+const sources: Readonly<Record<KnownNames, Source>> = {
+  modules: { path: "/modules", name: ({ name }) => name },
+  tokens: { path: "/tokens", name: ({ name }) => name },
+  // What stands for the star is for people to type.
+  routes: { path: "/routes", name: ({ path }) => path?.replace(/\*$/, "") },
 };
+
+interface Source {
+  readonly path: string;
+  name(item: Readonly<Record<string, string>>): string | undefined;
+}
 
 const shells = Object.keys(scripts);
 
@@ -19,8 +26,8 @@ export function completionOf(places: () => Promise<Places>): Command {
     words: [...shells, "names"],
     about: [
       'bash (4 or later): eval "$(modhost completion bash)" in ~/.bashrc. zsh: eval "$(modhost completion zsh)" in ~/.zshrc,',
-      "behind compinit. fish: modhost completion fish > ~/.config/fish/completions/modhost.fish. Names of modules and tokens",
-      "are asked of the server that runs on the configuration: names prints them, or nothing where none runs.",
+      "behind compinit. fish: modhost completion fish > ~/.config/fish/completions/modhost.fish. Names of modules, tokens and",
+      "routes are asked of the server that runs on the configuration: names prints them, or nothing where none runs.",
     ].join("\n"),
     async run(context) {
       const [wanted = "", ...more] = context.args;
@@ -41,7 +48,7 @@ async function names(context: CommandContext, [kind = "", ...more]: readonly str
     throw new UsageError(`completion names takes one of ${Object.keys(sources).join(", ")}`);
   try {
     const { value } = await send<Record<string, string>[]>(await adminSocket(context), "GET", source.path);
-    for (const name of new Set(value.map((item) => item[source.name]))) context.stdout.write(`${name}\n`);
+    for (const name of new Set(value.map(source.name))) context.stdout.write(`${name}\n`);
   } catch {}
   return 0;
 }

@@ -19,6 +19,7 @@ export const routes: Command = {
       value: '"METHOD PATH"',
       help: "Show which routes are tried for this request, in which order",
       firstOfTwo: /^[A-Za-z-]+$/,
+      completes: "routes",
     },
     host: { type: "string", value: "NAME", help: "With --explain: the Host of the request" },
     ...lookOptions,

@@ -14,6 +14,10 @@ export interface Place {
   readonly options: readonly Candidate[];
   /** The options behind which a value stands. */
   readonly valued: readonly string[];
+  /** Of these, those whose value is a name: `--explain=routes`. */
+  readonly valueNames?: readonly string[];
+  /** Of these, those whose value may be two words. */
+  readonly pairs?: readonly string[];
   /** What the arguments are names of, in a server that runs. */
   readonly names?: KnownNames | undefined;
 }
@@ -56,8 +60,8 @@ function add(places: Map<string, Place>, given: Command | Place, before: string,
   for (const below of commands) add(places, below, at);
 }
 
-function optionsOf(options: Options): Pick<Place, "options" | "valued"> {
-  const all = Object.entries(options).flatMap(([name, { short, type, help }]) => {
+function optionsOf(options: Options): Pick<Place, "options" | "valued" | "valueNames" | "pairs"> {
+  const all = Object.entries(options).flatMap(([name, { short, type, help, completes, firstOfTwo }]) => {
     const words = [`--${name}`, ...(short === undefined ? [] : [`-${short}`])];
     // Of those whose default depends on where the program runs, both forms are of use.
     const negative = help.includes(`--no-${name}`) ? [`--no-${name}`] : [];
@@ -65,11 +69,15 @@ function optionsOf(options: Options): Pick<Place, "options" | "valued"> {
       word,
       help,
       isValued: type === "string" && word !== `--no-${name}`,
+      completes,
+      isPair: firstOfTwo !== undefined,
     }));
   });
   return {
     options: all.map(({ word, help }) => ({ word, help })),
     valued: all.filter(({ isValued }) => isValued).map(({ word }) => word),
+    valueNames: all.flatMap(({ word, completes }) => (completes === undefined ? [] : [`${word}=${completes}`])),
+    pairs: all.filter(({ isPair }) => isPair).map(({ word }) => word),
   };
 }
 

@@ -34,29 +34,44 @@ ${table("options", ({ options }) => words(options), true)}
 ${table("words", (place) => words(place.words))}
 ${table("valued", ({ valued }) => valued.join(" "))}
 ${table("names", ({ names = "" }) => names)}
+${table("value_names", ({ valueNames = [] }) => valueNames.join(" "))}
+${table("pairs", ({ pairs = [] }) => pairs.join(" "))}
+_modhost_known() {
+  mapfile -t COMPREPLY < <(compgen -W "$2 $("\${COMP_WORDS[0]}" completion names "$1" 2>/dev/null)" -- "$3")
+}
 _modhost() {
-  local current=\${COMP_WORDS[COMP_CWORD]} place=. word next skip= i
+  local current=\${COMP_WORDS[COMP_CWORD]} place=. word next skip= pair= i
   COMPREPLY=()
   for ((i = 1; i < COMP_CWORD; i++)); do
     word=\${COMP_WORDS[i]}
-    if [[ $skip ]]; then skip=; continue; fi
+    if [[ $skip ]]; then
+      if [[ $pair && $word =~ ^[A-Za-z-]+$ ]]; then pair=; else skip=; fi
+      continue
+    fi
     if [[ $word == -* ]]; then
-      [[ " \${_modhost_valued[$place]} \${_modhost_valued[.]} " == *" $word "* ]] && skip=1
+      [[ " \${_modhost_valued[$place]} \${_modhost_valued[.]} " == *" $word "* ]] && skip=$word
+      pair=; [[ " \${_modhost_pairs[$place]} " == *" $word "* ]] && pair=1
       continue
     fi
     if [[ $place == . ]]; then next=.$word; else next="$place $word"; fi
     [[ -v _modhost_options["$next"] ]] && place=$next
   done
-  [[ $skip ]] && return
+  if [[ $skip ]]; then
+    for word in \${_modhost_value_names[$place]}; do
+      [[ $word == "$skip="* ]] && _modhost_known "\${word#*=}" "" "$current"
+    done
+    return
+  fi
   if [[ $current == -* ]]; then
     mapfile -t COMPREPLY < <(compgen -W "\${_modhost_options[$place]}" -- "$current")
     return
   fi
   local found=\${_modhost_words[$place]}
   if [[ \${_modhost_names[$place]} ]]; then
-    found+=" $("\${COMP_WORDS[0]}" completion names "\${_modhost_names[$place]}" 2>/dev/null)"
+    _modhost_known "\${_modhost_names[$place]}" "$found" "$current"
+  elif [[ $found ]]; then
+    mapfile -t COMPREPLY < <(compgen -W "$found" -- "$current")
   fi
-  [[ $found ]] && mapfile -t COMPREPLY < <(compgen -W "$found" -- "$current")
 }
 complete -o default -F _modhost modhost
 `;
@@ -74,20 +89,31 @@ ${table("options", ({ options }) => described(options), true)}
 ${table("words", (place) => described(place.words))}
 ${table("valued", ({ valued }) => valued.join(" "))}
 ${table("names", ({ names = "" }) => names)}
+${table("value_names", ({ valueNames = [] }) => valueNames.join(" "))}
+${table("pairs", ({ pairs = [] }) => pairs.join(" "))}
 _modhost() {
-  local place=. word next
-  local -i skip=0
+  local place=. word next skip= pair=
+  local -a found
   for word in "\${(@)words[2,CURRENT-1]}"; do
-    if (( skip )); then skip=0; continue; fi
+    if [[ -n $skip ]]; then
+      if [[ -n $pair && $word =~ ^[A-Za-z-]+$ ]]; then pair=; else skip=; fi
+      continue
+    fi
     if [[ $word == -* ]]; then
-      [[ " \${_modhost_valued[$place]} \${_modhost_valued[.]} " == *" $word "* ]] && skip=1
+      [[ " \${_modhost_valued[$place]} \${_modhost_valued[.]} " == *" $word "* ]] && skip=$word
+      pair=; [[ " \${_modhost_pairs[$place]} " == *" $word "* ]] && pair=1
       continue
     fi
     if [[ $place == . ]]; then next=.$word; else next="$place $word"; fi
     (( \${+_modhost_options[$next]} )) && place=$next
   done
-  if (( skip )); then _files; return; fi
-  local -a found
+  if [[ -n $skip ]]; then
+    for word in \${=_modhost_value_names[$place]}; do
+      [[ $word == "$skip="* ]] && found=("\${(@f)$(\${words[1]} completion names \${word#*=} 2>/dev/null)}")
+    done
+    if (( $#found )); then compadd -a found; else _files; fi
+    return
+  fi
   if [[ \${words[CURRENT]} == -* ]]; then
     found=("\${(@f)_modhost_options[$place]}")
     _describe -o option found
@@ -122,26 +148,42 @@ ${table("options", ({ options }) => lines(options))}
 ${table("words", (place) => lines(place.words))}
 ${table("valued", ({ valued }) => valued.map(text).join(" "))}
 ${table("names", ({ names = "" }) => names)}
+${table("value_names", ({ valueNames = [] }) => valueNames.map(text).join(" "))}
+${table("pairs", ({ pairs = [] }) => pairs.map(text).join(" "))}
 function __modhost_complete
   set -l tokens (commandline -opc)
   set -l current (commandline -ct)
   set -l place .
-  set -l skip 0
+  set -l skip ''
+  set -l pair 0
   for word in $tokens[2..-1]
-    if test $skip = 1
-      set skip 0
+    if test -n "$skip"
+      if test $pair = 1; and string match -qr '^[A-Za-z-]+$' -- $word
+        set pair 0
+      else
+        set skip ''
+      end
       continue
     end
     if string match -q -- '-*' $word
-      contains -- $word (__modhost_valued $place) (__modhost_valued .); and set skip 1
+      contains -- $word (__modhost_valued $place) (__modhost_valued .); and set skip $word
+      set pair 0
+      contains -- $word (__modhost_pairs $place); and set pair 1
       continue
     end
     set -l next "$place $word"
     test $place = .; and set next .$word
     contains -- $next $__modhost_places; and set place $next
   end
-  if test $skip = 1
-    __fish_complete_path $current
+  if test -n "$skip"
+    set -l kind (string replace -f -- "$skip=" '' (__modhost_value_names $place))
+    set -l known
+    test -n "$kind"; and set known ($tokens[1] completion names $kind 2>/dev/null)
+    if test (count $known) -gt 0
+      printf '%s\\n' $known
+    else
+      __fish_complete_path $current
+    end
     return
   end
   if string match -q -- '-*' $current

@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
 import { spawnSync } from "node:child_process";
-import { writeFile } from "node:fs/promises";
+import { chmod, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { describe, test } from "node:test";
 import { placesOf } from "#core/cli/completion/places.ts";
@@ -49,6 +49,21 @@ describe("the scripts", () => {
     }
   });
 
+  test("complete the value of an option by names that a server tells, also where it is the second word of two", async (t) => {
+    const modhost = '#!/bin/sh\n[ "$*" = "completion names routes" ] && echo /notes/ && echo /files/\n';
+    const folder = await folderOf(t, { script: scripts.bash?.(places) ?? "", modhost });
+    await chmod(join(folder, "modhost"), 0o755);
+    const complete = (...words: string[]) => {
+      const code = 'source "$0"; COMP_WORDS=("$@"); COMP_CWORD=$(($#-1)); _modhost; echo "$COMPREPLY"';
+      const args = ["--norc", "-c", code, join(folder, "script"), join(folder, "modhost"), ...words];
+      return spawnSync("bash", args, { encoding: "utf8" }).stdout.trim();
+    };
+    assert.equal(complete("routes", "--explain", "/no"), "/notes/");
+    assert.equal(complete("routes", "--explain", "GET", "/fi"), "/files/");
+    assert.equal(complete("routes", "--host", "/no"), "");
+    assert.equal(complete("routes", "--explain", "/x", "--hos"), "--host");
+  });
+
   test("complete commands, options and words behind options with values", async (t) => {
     const folder = await folderOf(t, { script: scripts.bash?.(places) ?? "" });
     const complete = (...words: string[]) => {
@@ -79,6 +94,7 @@ test("completion asks a running server for names, and prints none without one", 
       .sort(),
     ["http_admin", "one"],
   );
+  assert.match((await ran(cwd, ["completion", "names", "routes"])).stdout, /^\/admin/m);
   const nowhere = await folderOf(t, { "modhost.config.json": "{}" });
   const none = await ran(nowhere, ["completion", "names", "tokens"]);
   assert.deepEqual([none.code, none.stdout, none.stderr], [0, "", ""]);
