@@ -9,6 +9,7 @@ import type { ApiSettings } from "./http/api.ts";
 import { type Authorization, authorizationsFrom } from "./http/authorizations.ts";
 import { type ConfiguredHeaders, sendableHeaders } from "./http/cors.ts";
 import { commandFigures } from "./http/figures.ts";
+import { GatewayFile } from "./http/gateway_file.ts";
 import { type Listening, openListeners } from "./http/listeners.ts";
 import { mountApi } from "./http/mount.ts";
 import { scopeFault } from "./http/token_scopes.ts";
@@ -70,11 +71,14 @@ export default function load(module: ApiModule, { required = false, trusted = fa
       module.log.error("command %s failed: %s", command, thrown instanceof Error ? thrown.stack : String(thrown)),
   };
   module.hook("token-scope", ({ scope }) => scopeFault(scope, api.table));
+  const gatewayFile = new GatewayFile(module as Module, node, () => listening.gateway);
   let isReady = false;
   /** Where command lines find the API, and the token of the repo's owner where callers need one. */
   const announce = () => {
     const address = addressOf(module.listening()) ?? listening.api.map(reachable)[0];
-    return isReady ? node.lowLevel.repo.announceApi(address, isGuarded() ? own.secret : undefined) : undefined;
+    if (!isReady) return undefined;
+    const telling = node.lowLevel.repo.announceApi(address, isGuarded() ? own.secret : undefined);
+    return Promise.all([telling, gatewayFile.keep()]);
   };
   if (module.serves()) {
     const { repo } = node.lowLevel;
@@ -88,7 +92,10 @@ export default function load(module: ApiModule, { required = false, trusted = fa
     isReady = true;
     return announce();
   };
-  module.hook("server-stopping", () => (node.isOpen ? node.lowLevel.repo.announceApi(undefined) : undefined));
+  module.hook("server-stopping", () => {
+    if (!node.isOpen) return undefined;
+    return Promise.all([node.lowLevel.repo.announceApi(undefined), gatewayFile.leave()]);
+  });
   mountApi(module as Module, api);
   return {
     get listening() {

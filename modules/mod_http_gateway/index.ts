@@ -1,10 +1,10 @@
 /** Content over plain HTTP, by its CID or by a name: the gateway of the node. */
 import type { NodeModule } from "modhost/node";
-import { httpMethods } from "../../core/http/index.ts";
-import type { Handler, HttpEvent, Module, RouteTable } from "../../core/types.ts";
+import type { Module } from "../../core/types.ts";
 import { Gateway } from "./gateway.ts";
 import { options } from "./options.ts";
-import { placeOfPath } from "./request/path.ts";
+import { serveAtRepoAddress } from "./repo_address.ts";
+import { pathRoutes } from "./routes.ts";
 import { answerHeaders, type GatewaySettings } from "./settings.ts";
 
 export { options };
@@ -20,17 +20,7 @@ export default function load(module: GatewayModule): void {
   module.changed = () => void (settings = settingsOf(module));
   const gateway = new Gateway({ node, log: module.log, settings: () => settings });
   module.provides("http", { default_path: "/", route: pathRoutes(gateway), cors: { enabled: false } });
-}
-
-/** All methods, so that the gateway itself refuses what it does not have. */
-function pathRoutes(gateway: Gateway): RouteTable {
-  const route: RouteTable = {};
-  for (const namespace of ["ipfs", "ipns"] as const) {
-    const handler: Handler = (event: HttpEvent, rest = "") =>
-      gateway.answer(event, (request) => placeOfPath(namespace, rest, request));
-    for (const method of httpMethods) route[`${method} /${namespace}/*`] = handler;
-  }
-  return route;
+  if (module.serves()) serveAtRepoAddress(module as Module, node);
 }
 
 function settingsOf(module: GatewayModule): GatewaySettings {

@@ -33,6 +33,7 @@ const EXPOSED = [
 
 /** Lists that an operator adds to, and does not replace: browsers could not use the gateway without what is in them. */
 const joined: Readonly<Record<string, readonly string[]>> = {
+  access_control_allow_methods: METHODS,
   access_control_allow_headers: ALLOWED,
   access_control_expose_headers: EXPOSED,
 };

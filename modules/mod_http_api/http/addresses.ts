@@ -38,3 +38,11 @@ export function ownEndpoints(module: Module): { readonly address: string; readon
     .filter((port) => typeof port === "number")
     .flatMap((port) => interfaces.map((address) => ({ address, port })));
 }
+
+/** The URL of a listen address; undefined for a Unix socket. */
+export function urlOf(address: string): string | undefined {
+  const endpoint = endpointOf(address);
+  if (endpoint === undefined || "path" in endpoint) return undefined;
+  const { address: host, port } = endpoint;
+  return `http://${host.includes(":") ? `[${host}]` : host}:${port}`;
+}

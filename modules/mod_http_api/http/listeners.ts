@@ -3,6 +3,7 @@
 import type { Repo } from "modhost/node";
 import {
   AppMount,
+  appName,
   environmentOf,
   type HttpModule,
   HttpService,
@@ -27,11 +28,14 @@ interface ApiService {
   readonly settings: ApiSettings;
   /** Of Unix sockets. */
   readonly isLocal: boolean;
-  /** Pages of other modules stand beside the API here. */
-  readonly hasPages?: boolean;
+  /** Kind of the items that other modules show here, beside the commands. */
+  readonly pages?: "rpc-page" | "gateway-page";
 }
 
-/** An item of the kind "rpc-page": what another module shows at the addresses of the API, at the same path as go-ipfs. */
+/**
+ * An item of the kind "rpc-page" or "gateway-page": what another module shows at the addresses of the API, or of the gateway, at
+ * the same path as go-ipfs.
+ */
 export interface RpcPage {
   readonly path: `/${string}`;
   readonly route: RouteTable;
@@ -62,10 +66,16 @@ export function openListeners(
   });
   const [api, gateway] = ["Addresses.API", "Addresses.Gateway"] as const;
   const services: ApiService[] = [
-    { name: "http_api_further", section: api, settings, isLocal: false, hasPages: true },
-    { name: "http_api_gateway", section: gateway, settings: readOnly, isLocal: false },
+    { name: "http_api_further", section: api, settings, isLocal: false, pages: "rpc-page" },
+    { name: "http_api_gateway", section: gateway, settings: readOnly, isLocal: false, pages: "gateway-page" },
     { name: "http_api_socket", section: api, settings: local(settings), isLocal: true },
-    { name: "http_api_gateway_socket", section: gateway, settings: local(readOnly), isLocal: true },
+    {
+      name: "http_api_gateway_socket",
+      section: gateway,
+      settings: local(readOnly),
+      isLocal: true,
+      pages: "gateway-page",
+    },
   ];
   const addresses = new ConfiguredAddresses(module, config, required);
   const open = new Map<ApiService, ChangeEndpoints>();
@@ -168,7 +178,7 @@ const withFields = (settings: ApiSettings, fields: Partial<ApiSettings>): ApiSet
 
 function openAt(
   module: Module,
-  { name, settings, hasPages = false }: ApiService,
+  { name, settings, pages: kind }: ApiService,
   endpoints: readonly NetEndpoint[],
   endpoints_change: (change: ChangeEndpoints) => void,
 ): void {
@@ -201,10 +211,18 @@ function openAt(
   });
   module.on_release(`middleware of ${name}`, unwatch);
   module.on_release(`requests of ${name}`, beside(service));
-  if (hasPages) {
+  if (kind !== undefined) {
     const added = (item: OwnedItem) => {
-      const { path: base, route } = item.item as RpcPage;
-      const place = { name: item.owner.name, owner: item.owner, host: "*", base, provider: { route }, cors: undefined };
+      const { path, route } = item.item as RpcPage;
+      const base = path === "/" ? "" : path;
+      const place = {
+        name: appName(item.owner.name),
+        owner: item.owner,
+        host: "*",
+        base,
+        provider: { route },
+        cors: undefined,
+      };
       pages.set(item, new AppMount(place));
       remount();
     };
@@ -214,7 +232,7 @@ function openAt(
       remount();
       return page?.retire(grace);
     };
-    module.handle_items("rpc-page", added, removed);
+    module.handle_items(kind, added, removed);
   }
   module.provides("net", {
     name,

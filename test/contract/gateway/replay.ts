@@ -16,6 +16,8 @@ interface Fixtures {
   readonly records: Readonly<Record<string, string>>;
   /** Paths by the name that leads there. */
   readonly names: Readonly<Record<string, string>>;
+  /** `Gateway.PublicGateways` that the server must have. */
+  readonly publicGateways: Readonly<Record<string, unknown>>;
 }
 
 export const fixtures = JSON.parse(readFileSync(join(fixturesFolder, "fixtures.json"), "utf8")) as Fixtures;

@@ -1,4 +1,4 @@
-/** A host whose gateway has the fixtures of the recorded requests, and fetches nothing. */
+/** A gateway at the address of a repo, as of a daemon, that has the fixtures of the recorded requests, and fetches nothing. */
 import { readFileSync } from "node:fs";
 import { join } from "node:path";
 import { createNode, parsePeerId } from "#node/index.ts";
@@ -8,7 +8,7 @@ import { startHost, type TestHost } from "#test/support/host.ts";
 import { fixtures, fixturesFolder, nameMap } from "./replay.ts";
 
 export interface GatewayServer extends TestHost {
-  /** Of the path gateway. */
+  /** Of `Addresses.Gateway`. */
   readonly url: string;
 }
 
@@ -19,9 +19,10 @@ export async function startGateway(config: Readonly<Record<string, unknown>> = {
   try {
     const host = await startHost({
       prepare: (folder) => provision(join(folder, "data", "repo")),
-      config: { modules_enabled: ["http", "http_gateway"], https_ports: [], node_offline: true, ...config },
+      config: { modules_enabled: ["http", "http_api", "http_gateway"], https_ports: [], node_offline: true, ...config },
     });
-    return Object.assign(host, { url: `http://127.0.0.1:${host.http}` });
+    const port = host.host.listening().find(({ service }) => service === "http_api_gateway")?.port;
+    return Object.assign(host, { url: `http://127.0.0.1:${port}` });
   } finally {
     if (before === undefined) delete process.env.IPFS_NS_MAP;
     else process.env.IPFS_NS_MAP = before;
@@ -31,6 +32,9 @@ export async function startGateway(config: Readonly<Record<string, unknown>> = {
 /** The blocks are stored as they are: some have hashes and codecs that no import takes. */
 export async function provision(repo: string): Promise<void> {
   await using node = await createNode({ repo, offline: true });
+  const { config } = node.lowLevel.repo;
+  await config.set("Addresses.Gateway", () => "/ip4/127.0.0.1/tcp/0");
+  await config.set("Gateway.PublicGateways", () => fixtures.publicGateways);
   await node.lowLevel.blocks.store.put(blocksIn(readFileSync(join(fixturesFolder, "fixtures.car"))));
   for (const [name, record] of Object.entries(fixtures.records)) {
     const key = publishedKey(parsePeerId(fixtures.keys[name] as string));

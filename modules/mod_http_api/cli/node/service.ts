@@ -1,9 +1,9 @@
-/** The daemon: a node with its network, and a host that serves only the RPC API, at the repo's own addresses. */
+/** The daemon: a node with its network, and a host that serves the RPC API and the gateway, at the repo's own addresses. */
 
 import { createNode, isRepo, type Node } from "modhost/node";
 import type { CommandContext, Service } from "../../../../core/cli/index.ts";
 import { createHost, type Host, loadConfig, reasonOf } from "../../../../core/index.ts";
-import { endpointOf } from "../../http/addresses.ts";
+import { urlOf } from "../../http/addresses.ts";
 import type { HttpApi } from "../../index.ts";
 import { readFlags } from "./flags.ts";
 import { logSettings, setLevels } from "./logging.ts";
@@ -107,7 +107,7 @@ export class Daemon implements Service {
     const { configPath, cwd, env } = this.#context;
     const values = {
       ...settings,
-      modules_enabled: ["http"],
+      modules_enabled: ["http", "http_gateway"],
       http_ports: [],
       https_ports: [],
       stop_timeout: MAX_STOP_SECONDS + MAX_CLEANUP_TIME,
@@ -149,12 +149,4 @@ export class Daemon implements Service {
   #say(line: string): void {
     this.#context.stdout.write(`${line}\n`);
   }
-}
-
-/** The URL of a listen address; undefined for a Unix socket. */
-function urlOf(address: string): string | undefined {
-  const endpoint = endpointOf(address);
-  if (endpoint === undefined || "path" in endpoint) return undefined;
-  const { address: host, port } = endpoint;
-  return `http://${host.includes(":") ? `[${host}]` : host}:${port}`;
 }

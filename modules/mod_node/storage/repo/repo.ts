@@ -53,11 +53,13 @@ export interface Repo {
    * owner reads; undefined removes both.
    */
   announceApi(address: string | undefined, token?: string): Promise<void>;
+  /** Writes the file `gateway`, by which clients find content over HTTP, such as `http://127.0.0.1:8080`; undefined removes it. */
+  announceGateway(url: string | undefined): Promise<void>;
   /** Resolves when another process has taken the repo over: nothing may be written there any more. */
   readonly lost: Promise<void>;
   /** Removes lock files of dead processes; gives their names. */
   clean(): Promise<readonly string[]>;
-  /** Removes the file `api` and releases the lock. */
+  /** Removes the files `api` and `gateway`, and releases the lock. */
   close(): Promise<void>;
 }
 
@@ -128,7 +130,8 @@ async function openLocked({ path, data, lock, lost, isNew }: LockedFolder, { ove
     repoStores: data === path ? undefined : own,
     isNew,
     announceApi: (address, token) =>
-      address === undefined ? announcement.remove() : announcement.write(address, token),
+      address === undefined ? announcement.removeApi() : announcement.write(address, token),
+    announceGateway: (url) => announcement.tellGateway(url),
     lost,
     clean: () => removeStaleClaims(path),
     async close() {
@@ -161,13 +164,16 @@ async function shutOut(path: string, { kind, blocks, metadata }: StorePaths): Pr
 /** The files by which other programs find the RPC of a repo that is open; a killed process leaves them behind. */
 function announcementIn(path: string) {
   const [api, token] = [join(path, "api"), join(path, apiTokenFile)];
-  // Written by later versions of the reference, and left behind when they are killed: it promises a gateway for content.
+  // As later versions of the reference write it. It promises a gateway for content.
   const gateway = join(path, "gateway");
   const remove = async (files: readonly string[]) => {
     for (const file of files) await rm(file, { force: true });
   };
   return {
     remove: () => remove([api, token, gateway]),
+    removeApi: () => remove([api, token]),
+    tellGateway: (url: string | undefined) =>
+      url === undefined ? remove([gateway]) : writeAtomically(gateway, url, 0o644),
     async write(address: string, secret: string | undefined): Promise<void> {
       // The token comes first: whoever finds the address finds the token, too.
       await (secret === undefined ? remove([token]) : writeAtomically(token, secret, 0o600));

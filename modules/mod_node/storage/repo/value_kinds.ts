@@ -136,6 +136,19 @@ export const flag: Kind<boolean | null> = {
   },
 };
 
+/** A whole number of at least 0, or null for the default of the node. */
+export const count: Kind<number | null> = {
+  name: "number",
+  type: "config.OptionalInteger",
+  zero: null,
+  decode(value, place) {
+    if (value === null) return null;
+    const number = int64.decode(value, place, 0);
+    if (number < 0) throw new NodeError(`a number of at least 0 is expected: ${number} < 0`);
+    return number;
+  },
+};
+
 /** A lower number comes first, false disables, null is the default of the node. */
 export const priority: Kind<number | false | null> = {
   name: "priority",

@@ -24,7 +24,11 @@ test("every key tells when it applies", () => {
 
 test("each live key is changed on a running node by a test", async () => {
   const root = new URL("../../../../../", import.meta.url);
-  const names = ["unit/modules/mod_http_api/live/", "unit/modules/mod_node/live/"];
+  const names = [
+    "unit/modules/mod_http_api/live/",
+    "unit/modules/mod_node/live/",
+    "unit/modules/mod_http_gateway/live/",
+  ];
   const files = names.flatMap((name) => {
     const folder = new URL(name, root);
     return readdirSync(folder, { recursive: true, encoding: "utf8" })

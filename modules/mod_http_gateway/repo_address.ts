@@ -1,0 +1,35 @@
+/** What stands at `Addresses.Gateway` of the repo, beside the read-only commands: content, `/version`, and where `/` leads. */
+import { type NodeModule, versionFacts } from "modhost/node";
+import type { Module, RouteTable } from "../../core/types.ts";
+import { followConfig } from "./config_settings.ts";
+import { Gateway } from "./gateway.ts";
+import { pathRoutes } from "./routes.ts";
+
+/** Whoever listens there mounts items of this kind: `{ path, route }`. */
+const KIND = "gateway-page";
+
+export function serveAtRepoAddress(module: Module, node: NodeModule): void {
+  const settings = followConfig(node.lowLevel.repo.config, (sentence) => module.log.warn("%s", sentence));
+  module.on_release("the gateway's part of the config", () => settings.end());
+  const gateway = new Gateway({ node, log: module.log, settings: () => settings.now });
+  const route: RouteTable = {
+    ...pathRoutes(gateway),
+    "GET /version": () => ({
+      headers: { ...settings.now.headers, content_type: "text/plain; charset=utf-8" },
+      body: versionText(),
+    }),
+    "GET /": () => {
+      const { rootRedirect, headers } = settings.now;
+      return rootRedirect === ""
+        ? undefined
+        : { status_code: 302, headers: { ...headers, location: rootRedirect }, body: "" };
+    },
+  };
+  module.add_item(KIND, { path: "/", route });
+}
+
+function versionText(): string {
+  const { version, commit } = versionFacts();
+  const client = `go-ipfs/${version}/${commit}`;
+  return `Commit: ${commit}\nClient Version: ${client}\nProtocol Version: ipfs/0.1.0\n`;
+}
