@@ -90,7 +90,9 @@ export class ObjectStorePlace implements Place {
       const last = attempt === MAX_ATTEMPTS;
       try {
         const { status, body } = await this.#attempt(request);
-        if (expected.includes(status)) return { status, body };
+        // No bucket is no empty one.
+        const isNoBucket = status === 404 && body.includes("NoSuchBucket");
+        if (expected.includes(status) && !isNoBucket) return { status, body };
         if (last || !transient.has(status)) throw new RefusedRequest(this.#faultText(request, status, body.toString()));
       } catch (error) {
         request.signal?.throwIfAborted();

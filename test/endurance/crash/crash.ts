@@ -28,7 +28,7 @@ export async function crashCycles(options: CrashOptions): Promise<CrashResult> {
   const { folder, cycles, longest = 700, report } = options;
   const model = new Model();
   const works = new Works(folder, model);
-  let server = await first(folder);
+  let server = await firstServer(folder);
   let done = 0;
   try {
     model.begin(await observe(server));
@@ -41,7 +41,7 @@ export async function crashCycles(options: CrashOptions): Promise<CrashResult> {
       await sleep(Math.random() * longest);
       await server.kill("SIGKILL");
       await load;
-      server = await RpcServer.start({ folder, env });
+      server = await RpcServer.start({ folder, env: serverEnv });
       const found = await observe(server);
       wrong = [...model.settle(found), ...(await damaged(server, model))];
       report?.(`cycle ${done + 1}: ${model.acknowledged} answered, ${found.size} places, ${wrong.length} wrong`);
@@ -52,13 +52,13 @@ export async function crashCycles(options: CrashOptions): Promise<CrashResult> {
   }
 }
 
-const env = { MODHOST_NODE_OFFLINE: "true" };
+export const serverEnv = { MODHOST_NODE_OFFLINE: "true" };
 
 const isPending = (work: Promise<unknown>): Promise<boolean> => Promise.race([work.then(() => false), sleep(0, true)]);
 
 /** Started on a repo that takes references to files. */
-async function first(folder: string): Promise<RpcServer> {
-  const server = await RpcServer.start({ folder, env });
+export async function firstServer(folder: string): Promise<RpcServer> {
+  const server = await RpcServer.start({ folder, env: serverEnv });
   const answer = await server.call("config", [
     ["arg", "Experimental.FilestoreEnabled"],
     ["arg", "true"],
@@ -67,7 +67,7 @@ async function first(folder: string): Promise<RpcServer> {
   const told = await answer.text();
   await server.stop();
   if (!answer.ok) throw new Error(`the filestore cannot be switched on: ${told}`);
-  return RpcServer.start({ folder, env });
+  return RpcServer.start({ folder, env: serverEnv });
 }
 
 /** Mixed work until the server is gone. */

@@ -29,6 +29,36 @@ export interface ChangeOptions {
   readonly way?: Values | undefined;
 }
 
+/**
+ * All that places have held since it was opened: what is read as of one moment of that time must be among it. What was
+ * answered with success before is all that there may be of a place that nobody has changed since.
+ */
+export class Window {
+  readonly #held: ReadonlyMap<string, string>;
+  readonly #seen = new Map<string, Value[]>();
+
+  constructor(held: ReadonlyMap<string, string>) {
+    this.#held = new Map(held);
+  }
+
+  note(values: Values): void {
+    for (const [name, value] of Object.entries(values)) {
+      const seen = this.#seen.get(name) ?? [this.#held.get(name)];
+      this.#seen.set(name, [...seen, value]);
+    }
+  }
+
+  /** What was found and never was, or was there all the time and was not found. */
+  differences(found: ReadonlyMap<string, string>): string[] {
+    return [...new Set([...this.#held.keys(), ...found.keys()])].flatMap((name) => {
+      const now = found.get(name);
+      const seen = this.#seen.get(name) ?? [this.#held.get(name)];
+      if (seen.some((value) => matches(now, value))) return [];
+      return [`${name}: ${now ?? "nothing"} is none of ${seen.map((value) => value ?? "nothing").join(", ")}`];
+    });
+  }
+}
+
 const matches = (found: Value, expected: Value) => found === expected || (expected === anything && found !== undefined);
 
 const shown = (values: Values) => JSON.stringify(values, (_, value) => value ?? null);
@@ -48,6 +78,7 @@ export class Model {
   readonly #changing = new Set<string>();
   readonly #users = new Map<string, number>();
   readonly #open = new Set<Change>();
+  readonly #windows = new Set<Window>();
   /** CIDs that are there though nothing may keep them: stored with success, and no collection has begun since. */
   readonly #loose = new Set<string>();
   #collections = 0;
@@ -87,8 +118,10 @@ export class Model {
     for (const name of names) this.#changing.add(name);
     for (const name of relies) this.#users.set(name, (this.#users.get(name) ?? 0) + 1);
     this.#open.add(change);
+    for (const window of this.#windows) for (const state of change.states) window.note(state);
     const told = await run();
     if (told === false) return;
+    for (const window of this.#windows) if (told !== true) window.note(told);
     for (const [name, value] of Object.entries({ ...after, ...(told === true ? {} : told) })) {
       if (value === undefined) this.#held.delete(name);
       else this.#held.set(name, value);
@@ -143,6 +176,14 @@ export class Model {
     this.#held.clear();
     for (const [name, value] of found) this.#held.set(name, value);
     return wrong;
+  }
+
+  /** Watches what places hold until `close`; what is being changed now may be in any of its states. */
+  window(): Window & { close(): void } {
+    const window = new Window(this.#held);
+    for (const { states } of this.#open) for (const state of states) window.note(state);
+    this.#windows.add(window);
+    return Object.assign(window, { close: () => this.#windows.delete(window) });
   }
 
   /** Before the first crash: takes what there is. */

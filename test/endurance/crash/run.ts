@@ -1,9 +1,10 @@
-/** `npm run test:crash -- --cycles N`: the long form: kills, damaged files, full disks, containers. */
+/** `npm run test:crash -- --cycles N`: the long form: kills, damaged files, backups, full disks, containers. */
 import { mkdir, mkdtemp, rm } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { parseArgs } from "node:util";
 import { withoutNamespaces } from "#test/support/namespaces.ts";
+import { backupCycles } from "./backups.ts";
 import { crashCycles } from "./crash.ts";
 import { damagedFiles } from "./damaged_files.ts";
 import { fullDisk, mountSmallDisk } from "./full_disk.ts";
@@ -12,6 +13,8 @@ import { namespaceCycles } from "./namespaces.ts";
 const { values } = parseArgs({ options: { cycles: { type: "string", default: "50" } } });
 const cycles = Number(values.cycles);
 const folder = await mkdtemp(join(tmpdir(), "modhost-crash-"));
+/** One backup is killed and one is restored for so many kills. */
+const KILLS_PER_BACKUP = 5;
 /** Of the cycles, so many are also done by nodes in namespaces of their own. */
 const MAX_NAMESPACE_CYCLES = 10;
 const outcome = { passed: 0, failed: 0, skipped: 0 };
@@ -37,6 +40,12 @@ try {
   });
   await inFolder("damaged", async (own) => {
     judge(await damagedFiles({ folder: own, rounds: cycles * 4, report: console.log }));
+  });
+  await inFolder("backups", async (own) => {
+    const options = { folder: own, cycles: Math.ceil(cycles / KILLS_PER_BACKUP), report: console.log };
+    const { restored, kills, acknowledged, wrong } = await backupCycles(options);
+    console.log(`${restored} backups of a node at work restored, ${kills} killed, ${acknowledged} operations answered`);
+    judge(wrong);
   });
   await inFolder("namespaces", async (own) => {
     if (withoutNamespaces !== false) {

@@ -96,8 +96,9 @@ export interface BlockStore {
    */
   check(cid: CID): Promise<boolean | undefined>;
   /**
-   * The files that are a store with all that was put before this call, and nothing that came after it: the moment is that
-   * of the call itself, not that at which it resolves. A store without files has none.
+   * The files that are a store with all that was put before this call, and from which nothing is missing that was deleted
+   * after it: the moment is that of the call itself, not that at which it resolves. What is put later may be in it. A store
+   * without files has none.
    */
   hold?(): Promise<HeldFiles>;
   close(): Promise<void>;

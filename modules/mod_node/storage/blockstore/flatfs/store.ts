@@ -10,9 +10,10 @@ import { SharedLock } from "../../../util/async/shared_lock.ts";
 import { failure, NodeError } from "../../../util/errors.ts";
 import { writeAtomically } from "../../repo/atomic_file.ts";
 import { BufferPool } from "../buffer_pool.ts";
-import type { Block, BlockStore, PutOptions } from "../store.ts";
+import type { Block, BlockStore, HeldFiles, PutOptions } from "../store.ts";
 import { DiskUsage } from "./disk_usage.ts";
 import { diskFs, type FlatfsFs } from "./files.ts";
+import { Hold } from "./hold.ts";
 import {
   cidNamed,
   defaultShardFunc,
@@ -91,6 +92,7 @@ class Flatfs implements BlockStore {
   readonly #writer: Writer;
   /** Shared by those who put, exclusive for those who delete. */
   readonly #lock = new SharedLock();
+  readonly #holds = new Set<Hold>();
   #closing: Promise<void> | undefined;
 
   constructor(folder: string, folderOf: ShardFunc, usage: DiskUsage, options: FlatfsOptions) {
@@ -175,10 +177,16 @@ class Flatfs implements BlockStore {
       // Files that are being written would reappear.
       await this.#writer.idle();
       this.#mustBeOpen();
+      // What is held must have its file.
+      if (this.#holds.size > 0) await this.sync();
       const names = cids.map(nameOf);
       const gone = new Set(names.filter((name) => this.#writer.drop(name)));
       const changed = new Set<string>();
-      const remove = async (name: string) => ({ name, bytes: await this.#fs.remove(this.#writer.pathOf(name)) });
+      const remove = async (name: string) => {
+        const path = this.#writer.pathOf(name);
+        for (const hold of this.#holds) await hold.keep(name, path);
+        return { name, bytes: await this.#fs.remove(path) };
+      };
       for await (const { name, bytes } of mapConcurrent(new Set(names), MAX_CONCURRENT, remove)) {
         if (bytes === undefined) continue;
         this.#usage.add(-bytes);
@@ -234,6 +242,21 @@ class Flatfs implements BlockStore {
   async compact(signal?: AbortSignal): Promise<void> {
     this.#mustBeOpen();
     signal?.throwIfAborted();
+  }
+
+  async hold(): Promise<HeldFiles> {
+    this.#mustBeOpen();
+    const [folder, folderOf, { bytes }] = [this.#folder, this.#folderOf, this.#usage];
+    const hold = new Hold({ folder, folderOf, bytes, ended: () => this.#holds.delete(hold) });
+    // From now on, nothing that is deleted is lost to it.
+    this.#holds.add(hold);
+    try {
+      await this.sync();
+      return hold;
+    } catch (error) {
+      await hold.release();
+      throw error;
+    }
   }
 
   async check(cid: CID): Promise<boolean | undefined> {

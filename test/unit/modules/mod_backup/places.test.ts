@@ -1,0 +1,160 @@
+/** Folders and object stores: what is written is there as a whole, or what was there before. */
+import assert from "node:assert/strict";
+import { mkdir, mkdtemp, readdir, rm, stat, writeFile } from "node:fs/promises";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { after, before, beforeEach, describe, test } from "node:test";
+import { FolderPlace } from "#modules/mod_backup/places/folder.ts";
+import { ObjectStorePlace } from "#modules/mod_backup/places/object_store.ts";
+import { openPlace, readSecret } from "#modules/mod_backup/places/open.ts";
+import type { Place } from "#modules/mod_backup/places/place.ts";
+import { hashOf } from "#modules/mod_backup/places/signature.ts";
+import { PIECE_BYTES } from "#modules/mod_backup/repository/cut.ts";
+import { openRepository } from "#modules/mod_backup/repository/repository.ts";
+import { prune, verify } from "#modules/mod_backup/repository/upkeep.ts";
+import { ObjectStoreServer } from "./object_store_server.ts";
+import { contentsOf, fileOf, noise, snapshotOf } from "./support.ts";
+
+let folder: string;
+let server: ObjectStoreServer;
+
+before(async () => {
+  folder = await mkdtemp(join(tmpdir(), "modhost-places-"));
+  server = await ObjectStoreServer.start();
+});
+beforeEach(() => {
+  server.before = () => undefined;
+  server.objects.clear();
+  server.requests.length = 0;
+});
+after(async () => {
+  await server.stop();
+  await rm(folder, { recursive: true });
+});
+
+const listed = async (place: Place, prefix: string) => (await Array.fromAsync(place.list(prefix))).sort();
+
+/** What every place does. */
+function contract(name: string, make: () => Place) {
+  describe(name, () => {
+    test("objects come and go by their names", async () => {
+      const place = make();
+      assert.equal(await place.read("a/b"), undefined);
+      for (const each of ["a/b", "a/c/d", "a/c/e", "b/f", "top"]) await place.write(each, Buffer.from(each));
+      await place.sync();
+      assert.equal(String(await place.read("a/c/d")), "a/c/d");
+      await place.write("a/b", Buffer.from("again"));
+      assert.equal(String(await place.read("a/b")), "again");
+      assert.deepEqual(await listed(place, "a/"), ["a/b", "a/c/d", "a/c/e"]);
+      assert.deepEqual(await listed(place, ""), ["a/b", "a/c/d", "a/c/e", "b/f", "top"]);
+      assert.deepEqual(await listed(place, "none/"), []);
+      await place.remove("a/b");
+      await place.remove("a/b");
+      assert.equal(await place.read("a/b"), undefined);
+    });
+
+    test("of two who make an object, one does", async () => {
+      const place = make();
+      const made = await Promise.all([place.create("lock", Buffer.from("1")), place.create("lock", Buffer.from("2"))]);
+      assert.deepEqual(made.sort(), [false, true]);
+    });
+
+    test("a repository: a second backup, a check, a removal", async () => {
+      const repository = await openRepository(make(), { make: true });
+      const contents = [noise(2 * PIECE_BYTES + 5, 3), noise(5000, 4)];
+      for (const content of contents) await snapshotOf(repository, [fileOf("a", content), fileOf("b", noise(10, 5))]);
+      assert.deepEqual((await verify(repository)).faults, []);
+      assert.equal((await prune(repository, 1)).snapshots.length, 1);
+      const [id = ""] = await repository.snapshotIds();
+      assert.equal((await contentsOf(repository, id)).a, hashOf(contents[1] ?? ""));
+      assert.deepEqual((await verify(repository)).faults, []);
+    });
+  });
+}
+
+let folders = 0;
+contract("a folder", () => new FolderPlace(join(folder, String(++folders))));
+contract("an object store", () => new ObjectStorePlace(server.settings));
+
+test("a folder is for its owner alone, and what an interrupted write has left goes", async () => {
+  const path = join(folder, "private");
+  const place = new FolderPlace(path);
+  await place.write("a/b", Buffer.from("x"));
+  assert.equal((await stat(path)).mode & 0o777, 0o700);
+  assert.equal((await stat(join(path, "a/b"))).mode & 0o777, 0o600);
+  await mkdir(join(path, "drafts"), { recursive: true });
+  await writeFile(join(path, "drafts", "half"), "x");
+  assert.deepEqual(await listed(place, ""), ["a/b"]);
+  await place.tidy();
+  assert.deepEqual((await readdir(path)).sort(), ["a"]);
+});
+
+describe("an object store that fails for the moment", () => {
+  test("is asked again: errors of the server, cut connections", async () => {
+    const attempts = new Map<string, number>();
+    server.before = (method, path) => {
+      const name = `${method} ${path}`;
+      const count = attempts.get(name) ?? 0;
+      attempts.set(name, count + 1);
+      return ([500, "cut", 503, undefined] as const)[count % 4];
+    };
+    const repository = await openRepository(new ObjectStorePlace(server.settings), { make: true });
+    const content = noise(2 * PIECE_BYTES, 6);
+    const { id } = await snapshotOf(repository, [fileOf("a", content)]);
+    assert.equal((await contentsOf(repository, id)).a, hashOf(content));
+  });
+
+  test("a lock whose answer was lost is known as its own", async () => {
+    const place = new ObjectStorePlace(server.settings);
+    let lost = false;
+    server.before = (method) => {
+      if (method !== "PUT" || lost) return undefined;
+      lost = true;
+      server.objects.set("host 1/ü/lock", Buffer.from("mine"));
+      return "cut";
+    };
+    assert.equal(await place.create("lock", Buffer.from("mine")), true);
+    assert.equal(await place.create("lock", Buffer.from("other")), false);
+  });
+
+  test("that goes on failing ends the backup, and leaves the snapshots before it", async () => {
+    const repository = await openRepository(new ObjectStorePlace(server.settings), { make: true });
+    await snapshotOf(repository, [fileOf("a", noise(1000, 1))]);
+    server.before = (method, path) => (method === "PUT" && path.includes("/objects/") ? 503 : undefined);
+    await assert.rejects(snapshotOf(repository, [fileOf("a", noise(9000, 2))]), /was answered 503 \(InternalError/);
+    server.before = () => undefined;
+    assert.equal((await repository.snapshotIds()).length, 1);
+    assert.deepEqual((await verify(repository)).faults, []);
+  });
+});
+
+test("refusals of an object store name what to check, and are not tried again", async () => {
+  const { settings } = server;
+  const wrong = new ObjectStorePlace({ ...settings, credentials: { keyId: "TESTKEY", secret: "wrong" } });
+  await assert.rejects(
+    wrong.read("a"),
+    /403 \(SignatureDoesNotMatch: As the "test" wants it\); check backup_s3_key_id/,
+  );
+  assert.equal(server.requests.length, 1);
+  const none = new ObjectStorePlace({ ...settings, bucket: "none" });
+  await assert.rejects(none.write("a", Buffer.from("x")), /NoSuchBucket.*make the bucket first/);
+});
+
+test("a bucket that is missing is no empty backup", async () => {
+  const none = new ObjectStorePlace({ ...server.settings, bucket: "none" });
+  await assert.rejects(openRepository(none), /NoSuchBucket/);
+});
+
+test("places are read from what people write", async () => {
+  assert.equal((await openPlace({ to: "b" }, "/srv")).name, "/srv/b");
+  const store = { to: "s3://bucket/a//b/", s3_key_id: "k", s3_secret: "s" };
+  assert.equal((await openPlace(store, "/")).name, "s3://bucket/a/b/");
+  await assert.rejects(openPlace({}, "/"), /set the option backup_to/);
+  await assert.rejects(openPlace({ to: "s3:///x" }, "/"), /names no bucket/);
+  await assert.rejects(openPlace({ to: "s3://bucket" }, "/"), /MODHOST_BACKUP_S3_SECRET/);
+  const file = join(folder, "key");
+  await writeFile(file, "secret\n");
+  assert.equal(String(await readSecret({ key_file: file })), "secret");
+  await writeFile(file, "\n");
+  await assert.rejects(readSecret({ key_file: file }), /is empty: `openssl/);
+});

@@ -1,0 +1,110 @@
+/** A repo that is held is copied by its files, wherever they are, and a node opens the copy. */
+import assert from "node:assert/strict";
+import { appendFile, cp, mkdir, mkdtemp, readdir, rm, stat, writeFile } from "node:fs/promises";
+import { tmpdir } from "node:os";
+import { dirname, join } from "node:path";
+import { after, before, test } from "node:test";
+import { createNode, memoryStores, type Node, type NodeOptions } from "modhost/node";
+import type { HeldData } from "#core/types.ts";
+
+let home: string;
+let folders = 0;
+
+before(async () => {
+  home = await mkdtemp(join(tmpdir(), "modhost-hold-"));
+});
+after(() => rm(home, { recursive: true }));
+
+const folder = () => join(home, String(++folders));
+const signal = new AbortController().signal;
+
+/** Writes what is held to other folders, by the names of those that it was in. */
+async function copied({ folders, files }: HeldData): Promise<Record<string, string>> {
+  const copies = Object.fromEntries(Object.keys(folders).map((name) => [name, folder()]));
+  for await (const file of files) {
+    const path = join(copies[file.folder] ?? "", file.path);
+    await mkdir(file.path.endsWith("/") ? path : dirname(path), { recursive: true });
+    if (!file.path.endsWith("/")) await writeFile(path, Buffer.concat(await Array.fromAsync(file.read(0))));
+  }
+  return copies;
+}
+
+async function filled(options: Omit<NodeOptions, "repo">) {
+  const repo = folder();
+  const node = await createNode({ repo, offline: true, ...options });
+  const { cid } = await node.add("what is pinned");
+  await node.files.write("/a/b", "what is in a file", { create: true, parents: true });
+  await node.key.gen("other");
+  return { repo, node, cid };
+}
+
+const textOf = async (reading: AsyncIterable<Uint8Array>) => Buffer.concat(await Array.fromAsync(reading)).toString();
+
+async function assertSame(copy: Node, node: Node, cid: Awaited<ReturnType<Node["add"]>>["cid"]): Promise<void> {
+  assert.equal(await textOf(copy.cat(cid)), "what is pinned");
+  assert.equal(await textOf(copy.files.read("/a/b")), "what is in a file");
+  assert.deepEqual(
+    (await copy.key.list()).map(({ id }) => id).sort(),
+    (await node.key.list()).map(({ id }) => id).sort(),
+  );
+  const pins = await Array.fromAsync(copy.pin.ls({ type: "recursive" }), (pin) => pin.cid.toString());
+  assert.ok(pins.includes(cid.toString()));
+}
+
+for (const profile of ["local", "local,flatfs"]) {
+  test(`a repo of the profile ${profile}`, async () => {
+    const { repo, node, cid } = await filled({ profile });
+    const held = await node.lowLevel.hold(signal);
+    assert.deepEqual(held.folders, { repo });
+    const later = await node.add("what came later");
+    await node.pin.rm(cid);
+    for await (const _ of node.repo.gc());
+    const { repo: to = "" } = await copied(held);
+    await held.release();
+    await using copy = await createNode({ repo: to, offline: true, init: false });
+    await assertSame(copy, node, cid);
+    await assert.rejects(Array.fromAsync(copy.pin.ls({ paths: later.cid })), /is not pinned/);
+    await node.close();
+  });
+}
+
+test("stores that are outside of the repo", async () => {
+  const data = folder();
+  const { repo, node, cid } = await filled({ data });
+  const held = await node.lowLevel.hold(signal);
+  assert.deepEqual(held.folders, { repo, data });
+  const copies = await copied(held);
+  await held.release();
+  assert.deepEqual(await readdir(join(data, "scratch")), []);
+  await using copy = await createNode({ repo: copies.repo ?? "", data: copies.data, offline: true, init: false });
+  await assertSame(copy, node, cid);
+  await node.close();
+});
+
+test("the metadata of a backup is taken once, and only when it is whole", async () => {
+  const { node } = await filled({});
+  const held = await node.lowLevel.hold(signal);
+  const { repo = "" } = await copied(held);
+  const damaged = folder();
+  await cp(repo, damaged, { recursive: true });
+  await held.release();
+  await appendFile(join(damaged, "metadata.restore"), "x");
+  await assert.rejects(createNode({ repo: damaged, offline: true }), /the copy of the metadata in .* is damaged/);
+  const copy = await createNode({ repo, offline: true });
+  await copy.files.rm("/a", { recursive: true });
+  await copy.close();
+  await assert.rejects(stat(join(repo, "metadata.restore")), /ENOENT/);
+  await using again = await createNode({ repo, offline: true });
+  await assert.rejects(textOf(again.files.read("/a/b")), /does not exist/);
+  await node.close();
+});
+
+test("stores in memory cannot be held, and an abort leaves nothing behind", async () => {
+  await using memory = await createNode({ repo: folder(), offline: true, stores: async () => memoryStores() });
+  await assert.rejects(memory.lowLevel.hold(signal), /its blocks are not in files/);
+  const { node } = await filled({});
+  await assert.rejects(node.lowLevel.hold(AbortSignal.abort(new Error("enough"))), /enough/);
+  const { scratch } = node.lowLevel;
+  assert.deepEqual(await readdir(scratch), []);
+  await node.close();
+});
