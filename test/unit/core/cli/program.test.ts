@@ -327,6 +327,8 @@ describe("modules and routes", () => {
     const own = states.find(({ name }: { name: string }) => name === "hello");
     assert.equal(own.status, "loaded");
     assert.deepEqual(own.depends, ["http"]);
+    // Of what runs by itself, that which needs the node is named in `withoutNode`, or every start here takes it along.
+    assert.ok(!states.some(({ name }: { name: string }) => name === "node"));
     assert.match((await program.call(["modules", "--no-json"])).stdout, /^MODULE .*\n(.*\n)*hello +\* +loaded +http /m);
   });
 

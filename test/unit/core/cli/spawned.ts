@@ -121,10 +121,14 @@ export class Program {
   }
 }
 
-/** Without the node, which takes two thirds of the time of a start: who wants it says `withNode`. */
+/** Modules that run by themselves and need the node, which takes two thirds of the time of a start. */
+const ofTheNode = "http_api,http_admin_node";
+export const withoutNode: NodeJS.ProcessEnv = { MODHOST_MODULES_DISABLED: ofTheNode };
+
+/** Who wants the node says `withNode`. */
 function environment(more: NodeJS.ProcessEnv): NodeJS.ProcessEnv {
   const { NODE_OPTIONS: _, ...inherited } = process.env;
-  const own = { MODHOST_HTTP_PORTS: "0", MODHOST_HTTPS_PORTS: "", MODHOST_MODULES_DISABLED: "http_api" };
+  const own = { MODHOST_HTTP_PORTS: "0", MODHOST_HTTPS_PORTS: "", ...withoutNode };
   return { ...inherited, ...own, ...more };
 }
 
