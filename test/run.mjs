@@ -38,7 +38,7 @@ const runner = spawn(
     "--test",
     // A test that hangs fails, instead of holding up the run; one of a busy machine has time, and so have the files that
     // share a process, which have it together.
-    "--test-timeout=600000",
+    "--test-timeout=900000",
     // Half of the time a test file waits, for a network, a disk or a program: two more than there are cores.
     `--test-concurrency=${availableParallelism() + 2}`,
     ...reportTo(reporter),

@@ -9,18 +9,18 @@ import { fileURLToPath } from "node:url";
 
 const tests = fileURLToPath(new URL("..", import.meta.url));
 
-/** The runner gives a process of several files the time of one: few enough that a busy machine ends in time. */
-const MAX_FILES = 8;
+/** The files of a process have the time of one together: few enough that a busy machine ends in time. */
+const MAX_FILES = 10;
+
+/** Files that start programs spend most of their time waiting for them: each counts as two. */
+const WITH_PROGRAMS = /\b(?:child_process|spawn|Program)\b|\bPlace\.\w/;
 
 /**
- * Words of files that look at, or change, what belongs to the whole process; that start programs, and so save little by
- * sharing a process of their own; or that measure.
+ * Words of files that measure what belongs to the whole process: its memory, its open sockets and timers. Others may
+ * change something of it, as `process.env` or a mock of their own, as long as they change it back.
  */
-const OF_THE_PROCESS = [
-  /\bprocess\.(?!(?:cwd|execPath|getuid|pid|platform|version)\b)|(?<![\w.])gc\(/,
-  /\b(?:globalThis|mock|performance|heap|memoryUsage|async_hooks|worker_threads|diagnostics_channel)\b/,
-  /\b(?:child_process|spawn|Program)\b|\bPlace\.\w/,
-];
+const OF_THE_PROCESS =
+  /\b(?:memoryUsage|heap|getActiveResourcesInfo|async_hooks|diagnostics_channel)\b|(?<![\w.])gc\(|(?<!\.)\bmock\./;
 
 /** Files that take a good part of the time of a process. */
 const LONG = /\/test\/(?:clients|endurance)\//;
@@ -40,7 +40,7 @@ const HELPERS = /^(?:import\b|\} from).* ?"((?:\.|#test\/)[^"]+)";$/gm;
  */
 export function isSociable(file) {
   const text = readFileSync(file, "utf8");
-  if (LONG.test(file) || [...OF_THE_PROCESS, WAITING].some((sign) => sign.test(text))) return false;
+  if (LONG.test(file) || [OF_THE_PROCESS, WAITING].some((sign) => sign.test(text))) return false;
   return [...text.matchAll(HELPERS)].every(([, name]) => {
     const helper = name.startsWith("#") ? join(tests, name.slice("#test/".length)) : join(dirname(file), name);
     // One that is missing is told when the file is run.
@@ -56,12 +56,27 @@ export function together(files) {
   if (files.length < 2) return { files, remove: () => undefined };
   const folder = mkdtempSync(join(tmpdir(), "modhost-together-"));
   const groups = [];
-  for (let at = 0; at < files.length; at += MAX_FILES) {
+  for (const neighbours of grouped(files)) {
     const group = join(folder, `${groups.length + 1}.test.mjs`);
-    writeFileSync(group, textOf(files.slice(at, at + MAX_FILES)));
+    writeFileSync(group, textOf(neighbours));
     groups.push(group);
   }
   return { files: groups, remove: () => rmSync(folder, { recursive: true, force: true }) };
+}
+
+function grouped(files) {
+  const groups = [];
+  let room = 0;
+  for (const file of files) {
+    const size = WITH_PROGRAMS.test(readFileSync(file, "utf8")) ? 2 : 1;
+    if (size > room) {
+      groups.push([]);
+      room = MAX_FILES;
+    }
+    groups.at(-1).push(file);
+    room -= size;
+  }
+  return groups;
 }
 
 /** Each file in a suite of its own, so that its hooks are for its own tests. */

@@ -1,13 +1,13 @@
 /** Links of the README and of all pages under docs lead to files and headings that exist. */
 import assert from "node:assert/strict";
-import { existsSync } from "node:fs";
-import { readdir, readFile } from "node:fs/promises";
+import { existsSync, readdirSync } from "node:fs";
+import { readFile } from "node:fs/promises";
 import { join, relative, resolve } from "node:path";
 import { describe, test } from "node:test";
 import { anchor } from "#test/tools/generate/markdown.ts";
 import { project } from "./guides/support.ts";
 
-const below = await readdir(join(project, "docs"), { recursive: true });
+const below = readdirSync(join(project, "docs"), { recursive: true, encoding: "utf8" });
 const pages = [
   "README.md",
   "CONTRIBUTING.md",

@@ -1,5 +1,5 @@
 /** `test/fixtures/surface.json`: the endpoints of the contract as data, and what the reference's command line names. */
-import { readFile } from "node:fs/promises";
+import { readFileSync } from "node:fs";
 
 /** A type, `{field: type}`, `[type]`, or `{"<string>": type}` for a map. */
 export type Form = string | readonly [Form] | { readonly [field: string]: Form };
@@ -35,6 +35,6 @@ export interface Surface {
   readonly reference: Readonly<Record<string, ReferenceCommand>>;
 }
 
-export async function readSurface(): Promise<Surface> {
-  return JSON.parse(await readFile(new URL("../../fixtures/surface.json", import.meta.url), "utf8"));
+export function readSurface(): Surface {
+  return JSON.parse(readFileSync(new URL("../../fixtures/surface.json", import.meta.url), "utf8"));
 }

@@ -15,7 +15,7 @@ import { readSurface } from "./contract.ts";
 import { explained } from "./explained.ts";
 import { callEndpoint, type Outcome } from "./live.ts";
 
-const surface = await readSurface();
+const surface = readSurface();
 const known = new Set(explained.flatMap(([, lines]) => lines));
 const found = differences(table, surface);
 const differing = found.filter((line) => !known.has(line));

@@ -6,7 +6,7 @@ import { differences } from "./compare.ts";
 import { readSurface } from "./contract.ts";
 import { explained } from "./explained.ts";
 
-const surface = await readSurface();
+const surface = readSurface();
 
 describe("the table of commands", () => {
   test("has the 139 endpoints of the contract", () => {

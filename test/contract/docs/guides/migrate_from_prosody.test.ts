@@ -10,7 +10,7 @@ import { parse } from "yaml";
 import { createTestHost, type TestHost } from "#core/testing/index.ts";
 import { readGuide, shownFiles, typeErrors, writeFiles } from "./support.ts";
 
-const guide = await readGuide("migrate-from-prosody");
+const guide = readGuide("migrate-from-prosody");
 const files = shownFiles(guide);
 
 describe("the guide from Prosody", () => {

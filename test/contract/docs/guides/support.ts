@@ -1,7 +1,7 @@
 /** The modules that a guide shows: code blocks whose first line names their file. */
 import { spawnSync } from "node:child_process";
-import { mkdtempSync, realpathSync, rmSync, writeFileSync } from "node:fs";
-import { mkdir, readFile, writeFile } from "node:fs/promises";
+import { mkdtempSync, readFileSync, realpathSync, rmSync, writeFileSync } from "node:fs";
+import { mkdir, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { dirname, join, resolve } from "node:path";
 import { fileURLToPath } from "node:url";
@@ -14,8 +14,8 @@ export interface ShownFile {
   readonly code: string;
 }
 
-export function readGuide(name: string): Promise<string> {
-  return readFile(join(project, "docs/guides", `${name}.md`), "utf8");
+export function readGuide(name: string): string {
+  return readFileSync(join(project, "docs/guides", `${name}.md`), "utf8");
 }
 
 /** TypeScript blocks that begin with a comment of a file name; without those that begin otherwise. */

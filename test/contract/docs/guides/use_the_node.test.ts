@@ -10,7 +10,7 @@ import { RpcServer } from "#test/support/rpc_server.ts";
 import { project, readGuide, shownFiles, writeFiles } from "./support.ts";
 
 const run = promisify(execFile);
-const guide = await readGuide("use-the-node");
+const guide = readGuide("use-the-node");
 const files = shownFiles(guide);
 const clients = ["kubo-rpc-client", "ipfs-http-client"] as const;
 
@@ -60,8 +60,7 @@ describe("programs of the guide to the node print what it shows", () => {
 });
 
 test("the module on the node of the other guide tells clients what is wrong", async (t) => {
-  const shown =
-    (await readGuide("write-a-module")).match(/```ts\n(import[^`]*? from "modhost\/node";\n.*?)```/s)?.[1] ?? "";
+  const shown = readGuide("write-a-module").match(/```ts\n(import[^`]*? from "modhost\/node";\n.*?)```/s)?.[1] ?? "";
   const [, imports = "", body = ""] = /^((?:import [^\n]*\n)+)(.*)$/s.exec(shown) ?? [];
   const folder = await mkdtemp(join(tmpdir(), "modhost-guide-"));
   t.after(() => rm(folder, { recursive: true }));

@@ -2,14 +2,17 @@ import assert from "node:assert/strict";
 import { spawnSync } from "node:child_process";
 import { chmod, writeFile } from "node:fs/promises";
 import { join } from "node:path";
-import { describe, test } from "node:test";
+import { before, describe, test } from "node:test";
 import { placesOf } from "#core/cli/completion/places.ts";
 import { scripts } from "#core/cli/completion/scripts.ts";
 import { everyCommand, globals } from "#core/cli/program.ts";
 import { folderOf, pluginHost } from "#test/unit/core/module/support.ts";
 import { ran } from "./called.ts";
 
-const places = await placesOf(await everyCommand(), globals);
+let places: Awaited<ReturnType<typeof placesOf>>;
+before(async () => {
+  places = await placesOf(await everyCommand(), globals);
+});
 const wordsAt = (at: string) => places.get(at)?.words.map(({ word }) => word) ?? [];
 const optionsAt = (at: string) => places.get(at)?.options.map(({ word }) => word) ?? [];
 

@@ -1,6 +1,7 @@
 import assert from "node:assert/strict";
 import { type ChildProcessByStdio, spawn } from "node:child_process";
 import { once } from "node:events";
+import { mkdtempSync } from "node:fs";
 import { copyFile, mkdir, mkdtemp, rm, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { dirname, join } from "node:path";
@@ -9,7 +10,7 @@ import { text } from "node:stream/consumers";
 import { after, describe, test } from "node:test";
 
 const launcher = new URL("../../../../core/cli/launch.mjs", import.meta.url);
-const root = await mkdtemp(join(tmpdir(), "modhost-launch-"));
+const root = mkdtempSync(join(tmpdir(), "modhost-launch-"));
 after(() => rm(root, { recursive: true }));
 
 type Launched = ChildProcessByStdio<null, Readable, Readable>;

@@ -1,6 +1,8 @@
 /** `modhost run --takeover`: another process goes on in place of the one that serves, and nothing is lost. */
+
 import assert from "node:assert/strict";
-import { readFile, writeFile } from "node:fs/promises";
+import { readFileSync } from "node:fs";
+import { writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { describe, test } from "node:test";
 import { takeoverLoad, untilGone } from "#test/support/takeover_load.ts";
@@ -17,7 +19,7 @@ const config = (more: object = {}) =>
     ...more,
   });
 
-const source = await readFile(new URL("../../../support/takeover_module.mjs", import.meta.url), "utf8");
+const source = readFileSync(new URL("../../../support/takeover_module.mjs", import.meta.url), "utf8");
 const files = (more?: object) => ({ "mod_http_a.mjs": source, "modhost.config.json": config(more) });
 
 /** Not those that the other tests of this folder have: they would win over the config file. */

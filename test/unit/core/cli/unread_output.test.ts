@@ -2,16 +2,17 @@
 import assert from "node:assert/strict";
 import { type ChildProcess, execFileSync, spawn } from "node:child_process";
 import { once } from "node:events";
-import { closeSync, constants, openSync, readSync } from "node:fs";
-import { mkdtemp, readFile, rm, writeFile } from "node:fs/promises";
+import { closeSync, constants, mkdtempSync, openSync, readSync } from "node:fs";
+import { readFile, rm, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { after, describe, test } from "node:test";
 import { setTimeout as wait } from "node:timers/promises";
 import { fileURLToPath } from "node:url";
+import { withoutNode } from "./spawned.ts";
 
 const launcher = fileURLToPath(new URL("../../../../core/cli/launch.mjs", import.meta.url));
-const folder = await mkdtemp(join(tmpdir(), "modhost-unread-"));
+const folder = mkdtempSync(join(tmpdir(), "modhost-unread-"));
 const children = new Set<ChildProcess>();
 after(async () => {
   for (const child of children) child.kill("SIGKILL");
@@ -54,7 +55,7 @@ async function start(stdio: ("pipe" | number)[], env: NodeJS.ProcessEnv = {}) {
       PORT_FILE: portFile,
       MODHOST_HTTP_PORTS: "0",
       MODHOST_HTTPS_PORTS: "",
-      MODHOST_MODULES_DISABLED: "http_api",
+      ...withoutNode,
       MODHOST_HTTP_MAX_HEADER_SIZE: "1000000",
       ...env,
     },

@@ -1,11 +1,12 @@
 import assert from "node:assert/strict";
-import { mkdir, mkdtemp, rm, writeFile } from "node:fs/promises";
+import { mkdtempSync } from "node:fs";
+import { mkdir, rm, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { dirname, join } from "node:path";
 import { after, describe, test } from "node:test";
 import { loadConfig } from "#core/config/index.ts";
 
-const root = await mkdtemp(join(tmpdir(), "modhost-config-"));
+const root = mkdtempSync(join(tmpdir(), "modhost-config-"));
 after(() => rm(root, { recursive: true }));
 let folders = 0;
 

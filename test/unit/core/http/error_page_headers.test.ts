@@ -21,7 +21,7 @@ const failing = (fail: () => unknown) => (event: HttpEvent) => {
   return fail() as never;
 };
 
-const service = await TestService.start({
+const starting = TestService.start({
   route: {
     "GET /missing": failing(() => 404),
     "GET /refused": failing(() => {
@@ -33,7 +33,7 @@ const service = await TestService.start({
     "GET /unsendable": failing(() => ({ headers: { x_bad: "a\nb" }, body: "never" })),
   },
 });
-test.after(() => service[Symbol.asyncDispose]());
+test.after(async () => (await starting)[Symbol.asyncDispose]());
 
 for (const [path, status] of [
   ["/missing", 404],
@@ -42,6 +42,7 @@ for (const [path, status] of [
   ["/unsendable", 500],
 ] as const) {
   test(`${path}: neither kept nor downloaded as what was not sent`, async () => {
+    const service = await starting;
     const answer = await fetch(service.url(`/app${path}`));
     assert.equal(answer.status, status);
     const found = about.flatMap((name) => (answer.headers.has(name) ? [`${name}: ${answer.headers.get(name)}`] : []));
@@ -52,6 +53,7 @@ for (const [path, status] of [
 }
 
 test("a header that cannot be sent is named in the log, and the page goes out with the others", async () => {
+  const service = await starting;
   service.hook("http-error", ({ response }: { response: { headers: Record<string, string> } }) => {
     Object.assign(response.headers, { content_type: "text/html; charset=utf-8", x_of_page: "sent", x_hook: "a\r\nb" });
     return "<p>page</p>";

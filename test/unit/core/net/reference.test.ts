@@ -1,6 +1,7 @@
 import assert from "node:assert/strict";
 import { execFile } from "node:child_process";
-import { mkdtemp, readFile, rm, writeFile } from "node:fs/promises";
+import { readFileSync } from "node:fs";
+import { mkdtemp, rm, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { after, before, describe, test } from "node:test";
@@ -9,7 +10,7 @@ import { promisify } from "node:util";
 import * as surface from "#core/net/http.ts";
 import { httpPeer, type Peer } from "./peers.ts";
 
-const page = await readFile(new URL("../../../../docs/reference/net-http.md", import.meta.url), "utf8");
+const page = readFileSync(new URL("../../../../docs/reference/net-http.md", import.meta.url), "utf8");
 const examples = [...page.matchAll(/^```ts\n(.*?)^```$/gms)].map(([, code = ""]) => code);
 const run = promisify(execFile);
 

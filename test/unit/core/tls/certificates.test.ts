@@ -1,6 +1,7 @@
 import assert from "node:assert/strict";
 import { X509Certificate } from "node:crypto";
 import { once } from "node:events";
+import { mkdtempSync } from "node:fs";
 import { copyFile, mkdtemp, readdir, readFile, rm, stat, writeFile } from "node:fs/promises";
 import type { AddressInfo } from "node:net";
 import { hostname, tmpdir } from "node:os";
@@ -10,7 +11,7 @@ import { connect, createServer } from "node:tls";
 import { Certificates, type CertificatesOptions } from "#core/tls/index.ts";
 import { lifetime, makeSelfSigned } from "#core/tls/self_signed.ts";
 
-const root = await mkdtemp(join(tmpdir(), "modhost-tls-"));
+const root = mkdtempSync(join(tmpdir(), "modhost-tls-"));
 after(() => rm(root, { recursive: true }));
 
 interface Entry {

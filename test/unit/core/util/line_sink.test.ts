@@ -1,13 +1,22 @@
 import assert from "node:assert/strict";
 import { execFileSync } from "node:child_process";
-import { closeSync, constants, openSync, readFileSync, readSync, renameSync, writeFileSync } from "node:fs";
-import { mkdtemp, rm } from "node:fs/promises";
+import {
+  closeSync,
+  constants,
+  mkdtempSync,
+  openSync,
+  readFileSync,
+  readSync,
+  renameSync,
+  writeFileSync,
+} from "node:fs";
+import { rm } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { after, test } from "node:test";
 import { LineSink } from "#core/util/line_sink.ts";
 
-const folder = await mkdtemp(join(tmpdir(), "modhost-sink-"));
+const folder = mkdtempSync(join(tmpdir(), "modhost-sink-"));
 after(() => rm(folder, { recursive: true }));
 
 function pipe(name: string) {

@@ -1,5 +1,6 @@
 import assert from "node:assert/strict";
-import { mkdir, mkdtemp, rm, stat, statfs, writeFile } from "node:fs/promises";
+import { mkdtempSync } from "node:fs";
+import { mkdir, rm, stat, statfs, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { after, test } from "node:test";
@@ -9,7 +10,7 @@ import { DiskReserve, releaseIfFull } from "#node/storage/disk_reserve.ts";
 import { sample } from "#test/unit/modules/mod_node/storage/blockstore/samples.ts";
 import { SmallDisk } from "#test/unit/modules/mod_node/storage/blockstore/segments/workshop.ts";
 
-const home = await mkdtemp(join(tmpdir(), "modhost-reserve-"));
+const home = mkdtempSync(join(tmpdir(), "modhost-reserve-"));
 after(() => rm(home, { recursive: true, force: true }));
 
 const GIBIBYTE = 1024 ** 3;

@@ -1,10 +1,10 @@
 import assert from "node:assert/strict";
-import { type TestContext, test } from "node:test";
+import { before, type TestContext, test } from "node:test";
 import { IpnsPubsub, type IpnsPubsubDeps } from "#node/network/ipns/ipns_pubsub.ts";
 import { recordTopic } from "#node/network/ipns_record/keys.ts";
 import { signRecord } from "#node/network/ipns_record/sign.ts";
 import { formatTimestamp, timestampAfter } from "#node/network/ipns_record/timestamp.ts";
-import { generateKey } from "#node/storage/keystore/key.ts";
+import { generateKey, type Key } from "#node/storage/keystore/key.ts";
 import { Queue } from "#node/util/async/queue.ts";
 import { NodeLog } from "#node/util/log.ts";
 
@@ -14,8 +14,12 @@ const record = async (sequence: bigint, lifetime = 3_600_000) => {
   const validity = formatTimestamp(timestampAfter(lifetime));
   return signRecord(key, { value: Buffer.from("/ipfs/bafkqaaa"), validity, sequence, ttl: 0n });
 };
-const key = await generateKey({ type: "ed25519" });
-const peer = (await generateKey({ type: "ed25519" })).id;
+let key: Key;
+let peer: Key["id"];
+before(async () => {
+  key = await generateKey({ type: "ed25519" });
+  peer = (await generateKey({ type: "ed25519" })).id;
+});
 
 /** Topics that nobody else takes part in; what is published is noted. */
 function start(t: TestContext, parts: Partial<IpnsPubsubDeps> = {}) {

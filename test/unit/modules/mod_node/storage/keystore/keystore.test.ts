@@ -2,11 +2,14 @@ import assert from "node:assert/strict";
 import { chmod, mkdtemp, readdir, readFile, rm, stat, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { type TestContext, test } from "node:test";
-import { generateKey } from "#node/storage/keystore/key.ts";
+import { before, type TestContext, test } from "node:test";
+import { generateKey, type Key } from "#node/storage/keystore/key.ts";
 import { Keystore } from "#node/storage/keystore/keystore.ts";
 
-const { id: own } = await generateKey({ type: "ed25519" });
+let own: Key["id"];
+before(async () => {
+  own = (await generateKey({ type: "ed25519" })).id;
+});
 const form = { type: "ed25519" };
 
 async function opened(t: TestContext) {

@@ -1,7 +1,8 @@
 import assert from "node:assert/strict";
 import { fork } from "node:child_process";
 import { once } from "node:events";
-import { mkdtemp, open, readdir, rm, stat, truncate } from "node:fs/promises";
+import { mkdtempSync } from "node:fs";
+import { open, readdir, rm, stat, truncate } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { after, test } from "node:test";
@@ -9,7 +10,7 @@ import { fileURLToPath } from "node:url";
 import { openLmdbMetadata } from "#node/storage/metadata/lmdb.ts";
 import { metadataContract } from "./contract.ts";
 
-const home = await mkdtemp(join(tmpdir(), "modhost-metadata-"));
+const home = mkdtempSync(join(tmpdir(), "modhost-metadata-"));
 after(() => rm(home, { recursive: true }));
 let folders = 0;
 // A dot in the name must not make it a file.

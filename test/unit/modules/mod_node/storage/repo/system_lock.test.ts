@@ -1,7 +1,8 @@
 import assert from "node:assert/strict";
 import { type ChildProcess, spawn } from "node:child_process";
 import { once } from "node:events";
-import { access, mkdir, stat, writeFile } from "node:fs/promises";
+import { existsSync } from "node:fs";
+import { mkdir, stat, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { type TestContext, test } from "node:test";
 import { openNode } from "#node/open.ts";
@@ -10,14 +11,7 @@ import { isLockedElsewhere } from "#node/storage/repo/system_lock.ts";
 import { makeGoIpfsRepo } from "#test/unit/modules/mod_node/migration/from_go_ipfs/go_ipfs_repo.ts";
 import { emptyFolder } from "./support.ts";
 
-const isThere = (path: string) =>
-  access(path).then(
-    () => true,
-    () => false,
-  );
-
-const skip =
-  !((await isThere("/proc/locks")) && (await isThere("/usr/bin/flock"))) && "there is no /proc/locks, or no flock(1)";
+const skip = !(existsSync("/proc/locks") && existsSync("/usr/bin/flock")) && "there is no /proc/locks, or no flock(1)";
 
 /** Holds a file by a lock of the system, as go-ipfs does. */
 async function holder(t: TestContext, path: string): Promise<ChildProcess> {

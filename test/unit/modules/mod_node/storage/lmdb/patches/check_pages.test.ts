@@ -1,6 +1,7 @@
 import assert from "node:assert/strict";
 import { execFile } from "node:child_process";
-import { cp, mkdtemp, open, readFile, rm, stat, truncate } from "node:fs/promises";
+import { mkdtempSync } from "node:fs";
+import { cp, open, readFile, rm, stat, truncate } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { after, test } from "node:test";
@@ -11,7 +12,7 @@ import { checkPages } from "#node/storage/lmdb/patches/check_pages.ts";
 import { installedVersion, LMDB_VERSION, whyUnchecked } from "#node/storage/lmdb/patches/layout.ts";
 
 const root = new URL("../../../../../../../", import.meta.url);
-const home = await mkdtemp(join(tmpdir(), "modhost-lmdb-"));
+const home = mkdtempSync(join(tmpdir(), "modhost-lmdb-"));
 after(() => rm(home, { recursive: true }));
 
 const dataOf = (folder: string) => join(folder, "data.mdb");
