@@ -16,6 +16,7 @@ import { takeConnection, watchHeads } from "./patches/node/connections.ts";
 import { currentAnswers } from "./patches/node/current_answer.ts";
 import { letGoOfReading } from "./patches/node/reading.ts";
 import type { HttpEnvironment, HttpSettings } from "./settings.ts";
+import { StreamTurns } from "./stream_turns.ts";
 import { Turns } from "./turns.ts";
 import { Handover } from "./upgrade.ts";
 
@@ -51,6 +52,7 @@ export class Listeners {
   readonly #refused = new WeakSet<Socket>();
   readonly #answers = currentAnswers();
   readonly #turns = new Turns(this.#answers);
+  readonly #streamTurns = new StreamTurns();
   /** Connections whose request head is late, though something of it came while this process was busy. */
   readonly #late = new Map<Socket, NodeJS.Timeout>();
   readonly #settings: Pick<HttpSettings, "headTimeout" | "idleTimeout">;
@@ -191,14 +193,14 @@ export class Listeners {
       const begin = ({ socket }: IncomingMessage, response: ServerResponse) => answers.begin?.(socket, response);
       plain.on("request", begin).on("checkContinue", begin);
     }
-    const turns = this.#turns;
+    const turnsOf = ({ httpVersionMajor }: IncomingMessage) => (httpVersionMajor > 1 ? this.#streamTurns : this.#turns);
     const serve = (request: IncomingMessage, response: ServerResponse) => receiver.serve(request, response);
     const ask = (request: IncomingMessage, response: ServerResponse) => receiver.serveExpecting(request, response);
     plain.on("request", (request, response) => {
       if (this.#late.size > 0) this.#forgive(request.socket);
-      turns.take(request, response, serve);
+      turnsOf(request).take(request, response, serve);
     });
-    plain.on("checkContinue", (request, response) => turns.take(request, response, ask));
+    plain.on("checkContinue", (request, response) => turnsOf(request).take(request, response, ask));
     plain.on("timeout", (socket) => this.#idle(socket));
     plain.on("upgrade", (request, socket, head) =>
       receiver.serveUpgrade(request, new Handover(request, socket as Socket, head)),

@@ -28,7 +28,7 @@ export class Turns {
   take(request: IncomingMessage, response: ServerResponse, serve: Serve): void {
     const { socket } = request;
     const current = this.#answers.of(socket);
-    if (current === response || current === undefined || request.httpVersionMajor > 1) {
+    if (current === response || current === undefined) {
       serve(request, response);
       return;
     }

@@ -1,5 +1,6 @@
 /** HTTP/2 clients that misbehave. */
 import assert from "node:assert/strict";
+import { subscribe, unsubscribe } from "node:diagnostics_channel";
 import { EventEmitter, once } from "node:events";
 import http2 from "node:http2";
 import { describe, test } from "node:test";
@@ -9,6 +10,7 @@ import { RawConnection } from "#test/support/raw.ts";
 
 let running = 0;
 let most = 0;
+let begun = 0;
 
 const host = withHost({
   config: { http_max_streams: 50 },
@@ -19,6 +21,7 @@ const host = withHost({
         route: {
           GET: () => "still here",
           async "GET /work"({ request, response }) {
+            begun += 1;
             running += 1;
             most = Math.max(most, running);
             response.on_destroy = () => {
@@ -75,6 +78,43 @@ test("rapid reset: the server goes on serving others, ends the session and keeps
   assert.equal(running, 0, "every handler heard that its client is gone");
   assert.ok(most <= 2 * 50, `${most} handlers at once`);
   assert.ok(process.memoryUsage().rss - before < 200 * 1024 * 1024, "memory stays bounded");
+});
+
+test("rapid reset by many sessions at once: few of their streams are opened, and hardly a handler is called", async () => {
+  let opened = 0;
+  const count = () => {
+    opened += 1;
+  };
+  begun = 0;
+  subscribe("http2.server.stream.created", count);
+  try {
+    const attacks = Array.from({ length: 20 }, () => rapidReset(2000));
+    const answers = Array.from({ length: 5 }, () => host().client("HTTP/2").text("/busy"));
+    assert.deepEqual(await Promise.all(answers), Array(5).fill("still here"));
+    const results = await Promise.all(attacks);
+    assert.ok(
+      results.every(({ ended }) => ended),
+      JSON.stringify(results),
+    );
+  } finally {
+    unsubscribe("http2.server.stream.created", count);
+  }
+  while (running > 0) await new Promise(setImmediate);
+  // nghttp2 alone lets each session open and reset 300.
+  assert.ok(opened < 3000, `${opened} streams of 40,000`);
+  assert.ok(begun < 1500, `${begun} handlers`);
+});
+
+test("a client that cancels some of its requests keeps its session", async () => {
+  const session = open();
+  await once(session, "connect");
+  for (let round = 0; round < 5; round += 1) {
+    const streams = Array.from({ length: 40 }, () => session.request({ ":path": "/busy/work" }));
+    for (const stream of streams) stream.on("error", () => undefined).close(http2.constants.NGHTTP2_CANCEL);
+    const answer = session.request({ ":path": "/busy" }).setEncoding("utf8");
+    assert.equal((await answer.toArray()).join(""), "still here");
+  }
+  session.destroy();
 });
 
 test("no more streams than http_max_streams run at once", async () => {
