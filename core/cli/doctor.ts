@@ -31,7 +31,7 @@ export function doctorOf(others: () => Promise<readonly Check[]>): Command {
       "is 1 when something does not work, 0 otherwise: warnings are about what will not, or is not safe. It checks:",
       "",
       ...own.map(({ name, help }) => `- ${name}: ${help}`),
-      "- what modules know: of a node, its repo",
+      "- what modules know: of a node, its repo, who holds it, its pins and their copy, and whether it can mount",
     ].join("\n"),
     async run(context) {
       const installation = await installationOf(context);

@@ -29,6 +29,7 @@ export { apiVersion, type VersionFacts, versionFacts } from "./util/version.ts";
 
 // Repos, before there is a node: looked for, described, made, copied from one kind of store to another.
 
+export { examineRepo, type RepoExamined } from "./examine_repo.ts";
 export { type MigrationOptions, type MigrationProgress, migrateRepo } from "./migration/migrate.ts";
 export { memoryStores, type Stores } from "./migration/open_stores/engines.ts";
 export { type FilesRootOptions, replaceFilesRoot } from "./replace_files_root.ts";

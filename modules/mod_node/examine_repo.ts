@@ -1,0 +1,112 @@
+/** What can be told of a repo that nobody opens: for whoever looks for what is wrong. */
+import { readFile, stat } from "node:fs/promises";
+import { join } from "node:path";
+import { metadataCopy } from "./migration/open_stores/engines.ts";
+import { FuseDevice } from "./mount/fuse/fuse_device.ts";
+import { copyHeader, readCopy } from "./storage/metadata/copy_file.ts";
+import { defaultStorePaths, resolveStorePaths, type StorePaths, storePaths } from "./storage/repo/datastore.ts";
+import { leaseName } from "./storage/repo/lease.ts";
+import { isHeld, ownLease, readLease, textOf } from "./storage/repo/lease_holder.ts";
+
+export interface RepoExamined {
+  /** Whom its lease names. */
+  readonly holder?: {
+    readonly pid: number;
+    /** For people: `process 12`, with its host where that is another one. */
+    readonly text: string;
+    /** Undefined: that cannot be told from here. */
+    readonly runs: boolean | undefined;
+    /** When the lease was renewed, in milliseconds since 1970; whoever runs does so every few seconds. */
+    readonly renewed: number;
+  };
+  /** Where pins, files and names are kept; undefined where the configuration names no store that this node can open. */
+  readonly metadata?: {
+    readonly path: string;
+    readonly isThere: boolean;
+    /** The file with the copy; `made` is undefined where there is none, `fault` says why it could not be put back. */
+    readonly copy: { readonly path: string; readonly made?: string; readonly fault?: string };
+  };
+  /** Folders that `mount` would use, where the configuration names others than the usual ones, or these are there. */
+  readonly mounts: readonly string[];
+  /** Why this process could not mount anything; undefined where it could, or nothing is to be mounted. */
+  readonly mountFault?: string;
+}
+
+const usualMounts = { IPFS: "/ipfs", IPNS: "/ipns" } as const;
+
+/**
+ * Reads, and changes nothing; the copy of the metadata is read to its end. `data` is the folder of blocks and metadata, where
+ * they are not in the repo. @throws Error for a config that cannot be read
+ */
+export async function examineRepo(folder: string, data?: string): Promise<RepoExamined> {
+  const config = JSON.parse(await readFile(join(folder, "config"), "utf8")) as {
+    readonly Datastore?: { readonly Spec?: Parameters<typeof storePaths>[0] };
+    readonly Mounts?: Readonly<Record<string, unknown>>;
+  };
+  const [holder, metadata, mounts] = await Promise.all([
+    holderOf(folder),
+    metadataOf(
+      data === undefined ? pathsOf(folder, config.Datastore?.Spec) : resolveStorePaths(data, defaultStorePaths),
+    ),
+    mountsOf(config.Mounts),
+  ]);
+  const fault = mounts.length === 0 ? undefined : mountFault();
+  return {
+    mounts,
+    ...(holder && { holder }),
+    ...(metadata && { metadata }),
+    ...(fault !== undefined && { mountFault: fault }),
+  };
+}
+
+async function holderOf(folder: string): Promise<RepoExamined["holder"]> {
+  const found = await readLease(join(folder, leaseName));
+  if (found === undefined) return undefined;
+  const [text, runs] = await Promise.all([textOf(found), isHeld(found, await ownLease(folder, ""))]);
+  return { pid: found.holder.pid, text, runs, renewed: found.renewed };
+}
+
+async function metadataOf(paths: StorePaths | undefined): Promise<RepoExamined["metadata"]> {
+  if (paths === undefined) return undefined;
+  const data = await stat(join(paths.metadata, "data.mdb")).catch(() => undefined);
+  const path = metadataCopy(paths);
+  return { path: paths.metadata, isThere: (data?.size ?? 0) > 0, copy: { path, ...(await copyOf(path)) } };
+}
+
+function pathsOf(folder: string, spec: Parameters<typeof storePaths>[0] = {}): StorePaths | undefined {
+  try {
+    return resolveStorePaths(folder, storePaths(spec));
+  } catch {
+    return undefined;
+  }
+}
+
+async function copyOf(path: string): Promise<{ readonly made?: string; readonly fault?: string }> {
+  if ((await stat(path).catch(() => undefined)) === undefined) return {};
+  try {
+    const made = (await copyHeader(path))?.made;
+    for await (const _ of readCopy(path));
+    return made === undefined ? {} : { made };
+  } catch (error) {
+    return { fault: (error as Error).message };
+  }
+}
+
+async function mountsOf(named: Readonly<Record<string, unknown>> = {}): Promise<string[]> {
+  const folders = Object.entries(usualMounts).map(([name, usual]) => {
+    const value = named[name];
+    return { path: typeof value === "string" && value !== "" ? value : usual, usual };
+  });
+  const isThere = async (path: string) => (await stat(path).catch(() => undefined))?.isDirectory() === true;
+  const wanted = await Promise.all(folders.map(async ({ path, usual }) => path !== usual || (await isThere(path))));
+  return folders.filter((_, at) => wanted[at]).map(({ path }) => path);
+}
+
+function mountFault(): string | undefined {
+  try {
+    for (const device of FuseDevice.open(1)) device.close();
+    return undefined;
+  } catch (error) {
+    return (error as Error).message;
+  }
+}

@@ -1,0 +1,87 @@
+/** What the doctor finds in the repo of a node. */
+import assert from "node:assert/strict";
+import { mkdir, readFile, utimes, writeFile } from "node:fs/promises";
+import { join } from "node:path";
+import { describe, type TestContext, test } from "node:test";
+import type { Installation } from "#core/cli/doctor/check.ts";
+import { repoChecks } from "#modules/mod_http_api/cli/node/checks.ts";
+import { writeCopy } from "#node/storage/metadata/copy_file.ts";
+import { ownLease } from "#node/storage/repo/lease_holder.ts";
+import { openRepo } from "#node/storage/repo/repo.ts";
+import { folderOf } from "#test/unit/core/module/support.ts";
+
+const header = { id: "a", made: "2026-01-02T03:04:05.000Z" };
+
+/** A repo, what is found wrong with it, and ways to break it. */
+async function repoOf(t: TestContext) {
+  const data = await folderOf(t, {});
+  const repo = join(data, "repo");
+  const opened = await openRepo(repo, { profile: "test" });
+  const { metadata } = opened.stores;
+  await mkdir(metadata, { recursive: true });
+  await opened.close();
+  async function* entries() {
+    yield ["pins/a", Buffer.from("x")] as const;
+  }
+  const copy = () => writeCopy(`${metadata}.copy`, header, entries());
+  const found = async (running?: { pid: number }) => {
+    const installation = { data, config: undefined, running, system: { now: Date.now } } as unknown as Installation;
+    const results = await Promise.all(
+      repoChecks.map(async ({ name, run }) => ({ name, all: await run(installation) })),
+    );
+    return results.flatMap(({ name, all }) => all.map(({ level, text }) => `${name}: ${level}: ${text}`)).join("\n");
+  };
+  return { repo, metadata, copy, found };
+}
+
+describe("the doctor finds", () => {
+  test("nothing in a repo that is in order", async (t) => {
+    const { found } = await repoOf(t);
+    assert.doesNotMatch(await found(), /^(repo|repo lock|metadata):/m);
+  });
+
+  test("metadata that is lost, and a copy of it that is damaged or not there", async (t) => {
+    const { metadata, copy, found } = await repoOf(t);
+    await copy();
+    assert.match(await found(), /^metadata: problem: .*metadata is lost/m);
+    await writeFile(join(metadata, "data.mdb"), "x");
+    assert.doesNotMatch(await found(), /^metadata:/m);
+    const file = `${metadata}.copy`;
+    await writeFile(file, (await readFile(file, "utf8")).replace("pins/a", "pins/b"));
+    assert.match(await found(), /^metadata: warning: .*could not be put back.*its checksum does not fit/m);
+    await writeFile(file, "");
+    assert.match(await found(), /^metadata: warning: .*its end is missing/m);
+  });
+
+  test("a lease that was left behind, and one of another process; not that of the server itself", async (t) => {
+    const { repo, found } = await repoOf(t);
+    const lease = join(repo, "repo.lease");
+    const own = await ownLease(repo, "");
+    await writeFile(lease, JSON.stringify(own));
+    assert.match(await found(), /^repo lock: warning: .* is held by process \d+, which is no server/m);
+    assert.doesNotMatch(await found({ pid: process.pid }), /^repo lock/m);
+    assert.match(await found({ pid: Number(`${process.pid}1`) }), /^repo lock/m, "the number is compared whole");
+    await writeFile(lease, JSON.stringify({ ...own, began: "another time" }));
+    assert.match(await found(), /^repo lock: warning: .* is of process \d+, which has ended without giving it back/m);
+    await writeFile(lease, JSON.stringify({ ...own, host: "elsewhere", machine: "m", boot: "b", space: "s" }));
+    assert.match(await found(), /is held by process \d+ of elsewhere/);
+    const before = Date.now() / 1000 - 600;
+    await utimes(lease, before, before);
+    assert.match(await found(), /process \d+ of elsewhere, another host, which has not renewed it since/);
+  });
+
+  test("folders for mounts where nothing can be mounted", async (t) => {
+    const { repo, found } = await repoOf(t);
+    const config = JSON.parse(await readFile(join(repo, "config"), "utf8"));
+    await writeFile(
+      join(repo, "config"),
+      JSON.stringify({ ...config, Mounts: { IPFS: "/no/such", IPNS: "/no/other" } }),
+    );
+    const text = await found();
+    // Where this machine can, there is nothing to find.
+    assert.ok(
+      text === "" || /^mounts: warning: Nothing can be mounted on \/no\/such and \/no\/other: fuse: /m.test(text),
+      text,
+    );
+  });
+});
