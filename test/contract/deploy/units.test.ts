@@ -82,6 +82,7 @@ describe("the unit of the server", () => {
     config.check();
     assert.deepEqual(config.unknownNames(), []);
     assert.equal(config.value("data_path"), `/var/lib/${settings.get("StateDirectory")}`);
+    assert.equal(`-${config.value("backup_to")}`, settings.get("ReadWritePaths"));
     for (const name of ["log_file", "http_log_file"])
       assert.equal(dirname(String(config.value(name))), `/var/log/${settings.get("LogsDirectory")}`);
   });
