@@ -38,7 +38,7 @@ export async function upgrade(
   const { incoming, tunnel: far } = received;
   if (far === undefined) return answerWith(asked, received, deps);
   const fields = fieldsOf(asked, received);
-  if (event.request.signal.aborted || fields === undefined) {
+  if (event.response.finished || fields === undefined) {
     far.socket.destroy();
     return 502;
   }
@@ -78,7 +78,7 @@ function answerWith(asked: Asked, received: Received, deps: ForwardDeps): Handle
   response.status_code = statusCode;
   if (statusMessage && statusMessage !== STATUS_CODES[statusCode]) Object.assign(response, { status: statusMessage });
   incoming.once("error", (error) => {
-    if (request.signal.aborted) return;
+    if (response.finished) return;
     failedBy(asked, deps, upstream, faultOf(error, true));
     // The client shall not take a part for the whole.
     cut(event);

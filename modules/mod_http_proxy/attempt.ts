@@ -97,7 +97,7 @@ export class Attempt {
     outgoing.on("error", (error) => this.#failed(faultOf(error, this.isConnected)));
     outgoing.once("close", () => {
       if (!isTunnel) upstream.end();
-      this.#failed(new UpstreamFault("lost", "it closed the connection without an answer"));
+      if (!this.#isSettled) this.#failed(new UpstreamFault("lost", "it closed the connection without an answer"));
     });
   }
 

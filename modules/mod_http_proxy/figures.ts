@@ -1,6 +1,6 @@
 /** What the proxy counts. */
 import { createFigures } from "../../core/index.ts";
-import type { MetricFigures, MetricsProvider } from "../../core/types.ts";
+import type { MetricFigures, MetricSeries, MetricsProvider } from "../../core/types.ts";
 import type { ProxiedApp } from "./app.ts";
 import type { Upstream } from "./upstream.ts";
 
@@ -55,6 +55,9 @@ const reasons = ["connect", "timeout", "lost", "bad_answer"] as const;
 export class ProxyFigures {
   readonly #figures: MetricFigures<FigureName> = createFigures(declarations);
 
+  /** Series that every request counts in. */
+  readonly #held = new WeakMap<Upstream, { readonly firstByte: MetricSeries; readonly answers: MetricSeries[] }>();
+
   /** What `module.provides("metrics", ...)` takes; `apps` gives those of now. */
   provider(apps: () => Iterable<ProxiedApp>, now: () => number): MetricsProvider {
     const figures = this.#figures;
@@ -84,9 +87,19 @@ export class ProxyFigures {
 
   /** `seconds`: from the request to the head of the answer. */
   answered(app: ProxiedApp, upstream: Upstream, status: number, seconds: number): void {
-    const statusClass = `${Math.floor(status / 100)}xx`;
-    this.#figures.add("modhost_http_proxy_requests_total", 1, ...labelsOf(app, upstream), statusClass);
-    this.#figures.observe("modhost_http_proxy_first_byte_seconds", seconds, app.name);
+    let held = this.#held.get(upstream);
+    if (held === undefined) {
+      const firstByte = this.#figures.series("modhost_http_proxy_first_byte_seconds", app.name);
+      this.#held.set(upstream, (held = { firstByte, answers: [] }));
+    }
+    const digit = Math.floor(status / 100);
+    held.answers[digit] ??= this.#figures.series(
+      "modhost_http_proxy_requests_total",
+      ...labelsOf(app, upstream),
+      `${digit}xx`,
+    );
+    held.answers[digit].add();
+    held.firstByte.observe(seconds);
   }
 
   failed(app: ProxiedApp, upstream: Upstream, reason: (typeof reasons)[number]): void {

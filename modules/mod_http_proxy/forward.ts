@@ -86,16 +86,15 @@ export async function ask(asked: Asked, deps: ForwardDeps): Promise<Received | n
       // HTTP/2 lets characters through that no request line can have.
       return 400;
     }
-    const abort = () => attempt.abort();
-    request.signal.addEventListener("abort", abort, { once: true });
+    // Nobody waits any more, or the answer is complete, and so is the request.
+    event.response.on_destroy = () => attempt.abort();
     try {
       const answer = await attempt.answer;
       const status = answer.incoming.statusCode ?? 502;
       figures.answered(app, upstream, status, (performance.now() - began) / 1000);
       return { ...answer, upstream, path };
     } catch (error) {
-      request.signal.removeEventListener("abort", abort);
-      if (request.signal.aborted) return undefined;
+      if (event.response.finished) return undefined;
       if (!(error instanceof UpstreamFault)) throw error;
       const wasKept = attempt.isReused && error.reason === "lost";
       const isHarmless = !attempt.hasBegunBody && (!attempt.isConnected || idempotent.has(request.method));
