@@ -7,7 +7,7 @@ import { ProxiedApp } from "./app.ts";
 import { ProxyFigures } from "./figures.ts";
 import type { ForwardDeps } from "./forward.ts";
 import { HealthChecks } from "./health.ts";
-import { adminItem } from "./operations.ts";
+import { operationsOf, shapes } from "./operations.ts";
 import type { options, ProxyOptions } from "./options.ts";
 import { readSettings } from "./settings.ts";
 
@@ -44,7 +44,7 @@ export class ProxiedApps {
     const now = () => module.now();
     this.#checks = new HealthChecks({ module, changed: tell });
     module.provides("metrics", this.#figures.provider(apps, now));
-    module.provides("admin", adminItem({ apps, now, changed: tell }));
+    module.provides("admin", { operations: operationsOf({ apps, now, changed: tell }), shapes });
   }
 
   /** Those of now, each once. */

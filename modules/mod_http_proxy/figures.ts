@@ -11,7 +11,7 @@ const declarations = {
   modhost_http_proxy_requests_total: {
     kind: "counter",
     help: "Answers of upstreams, by the class of their status; websockets are 1xx.",
-    labels: [...ofUpstream, "status"],
+    labels: [...ofUpstream, "class"],
   },
   modhost_http_proxy_failures_total: {
     kind: "counter",

@@ -1,6 +1,6 @@
 /** The upstreams in the Admin API: how they are, and taking one out and back. */
 import { defineOperation, HttpError } from "../../core/index.ts";
-import type { AdminItem } from "../../core/types.ts";
+import type { AdminOperation } from "../../core/types.ts";
 import type { ProxiedApp } from "./app.ts";
 import type { Upstream } from "./upstream.ts";
 
@@ -13,7 +13,7 @@ export interface OperationsDeps {
 
 const text = { type: "string" };
 const integer = { type: "integer" };
-const shapes = {
+export const shapes = {
   ProxyUpstream: {
     type: "object",
     properties: {
@@ -39,7 +39,7 @@ const input = {
   host: { type: "string", describe: "The virtual host whose app it is; default: the first that has it" },
 } as const;
 
-export function adminItem({ apps, now, changed }: OperationsDeps): AdminItem {
+export function operationsOf({ apps, now, changed }: OperationsDeps): AdminOperation[] {
   const shown = (app: ProxiedApp, upstream: Upstream) => ({
     host: app.host,
     app: app.name,
@@ -77,20 +77,17 @@ export function adminItem({ apps, now, changed }: OperationsDeps): AdminItem {
         return server.record(`${verb} the upstream ${input.upstream} of ${input.app}`, async () => set(), { by });
       },
     });
-  return {
-    shapes,
-    operations: [
-      defineOperation({
-        name: "http_proxy_upstreams",
-        method: "GET",
-        path: "/http_proxy/upstreams",
-        scope: "read",
-        help: "The servers that answer for proxied apps: health, what they have in flight, and what they failed",
-        answer: { type: "array", items: { $ref: "#/components/schemas/ProxyUpstream" } },
-        run: () => [...apps()].flatMap((app) => app.upstreams.map((upstream) => shown(app, upstream))),
-      }),
-      switching("drain", "Send an upstream no further requests; those that it has go on"),
-      switching("undrain", "Send a drained upstream requests again"),
-    ],
-  };
+  return [
+    defineOperation({
+      name: "http_proxy_upstreams",
+      method: "GET",
+      path: "/http_proxy/upstreams",
+      scope: "read",
+      help: "The servers that answer for proxied apps: health, what they have in flight, and what they failed",
+      answer: { type: "array", items: { $ref: "#/components/schemas/ProxyUpstream" } },
+      run: () => [...apps()].flatMap((app) => app.upstreams.map((upstream) => shown(app, upstream))),
+    }),
+    switching("drain", "Send an upstream no further requests; those that it has go on"),
+    switching("undrain", "Send a drained upstream requests again"),
+  ];
 }

@@ -11,6 +11,7 @@ import { shapes } from "#modules/mod_http_admin/shapes.ts";
 import { operations as nodeOperations } from "#modules/mod_http_admin_node/operations/index.ts";
 import { shapes as nodeShapes } from "#modules/mod_http_admin_node/shapes.ts";
 import { table } from "#modules/mod_http_api/commands/index.ts";
+import { operationsOf as proxyOperationsOf, shapes as proxyShapes } from "#modules/mod_http_proxy/operations.ts";
 import { adminApiPage } from "./generate/admin_api.ts";
 import { commandLinePage } from "./generate/command_line.ts";
 import { errorsPage } from "./generate/errors.ts";
@@ -30,9 +31,12 @@ export { sections };
 
 const root = new URL("../../", import.meta.url);
 
+const proxyOperations = proxyOperationsOf({ apps: () => [], now: () => 0, changed: () => undefined });
+
 const adminParts = [
   { title: "Operations of the server", operations, shapes },
   { title: "Operations of the node", operations: nodeOperations, shapes: nodeShapes },
+  { title: "Operations of the proxy", operations: proxyOperations, shapes: proxyShapes },
   { title: "Operations of backups", operations: backupOperationsOf(), shapes: backupShapes },
 ];
 

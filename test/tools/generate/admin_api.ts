@@ -20,7 +20,7 @@ export interface AdminPart {
 
 export function adminApiPage(parts: readonly AdminPart[]): string {
   const shapes = parts.flatMap((part) => Object.entries(part.shapes));
-  return page("Admin API", "the operations of mod_http_admin, mod_http_admin_node and mod_backup", [
+  return page("Admin API", "the operations of mod_http_admin, mod_http_admin_node, mod_http_proxy and mod_backup", [
     introduction,
     ...parts.flatMap(({ title, operations }) => [`## ${title}\n\n${indexOf(operations)}`, ...operations.map(section)]),
     "## Answers",

@@ -183,7 +183,7 @@ test("the Admin API shows upstreams and drains them, also beyond a reload, and f
   assert.equal(missing.status, 404);
   await ask();
   const text = await ask("/metrics");
-  assert.match(text, /modhost_http_proxy_requests_total\{app="app",upstream="http:[^"]*",status="2xx"\} 1\n/);
+  assert.match(text, /modhost_http_proxy_requests_total\{app="app",upstream="http:[^"]*",class="2xx"\} 1\n/);
   assert.match(text, /modhost_http_proxy_healthy\{app="app",upstream="[^"]*"\} 1\n/);
   const audit = await running.call("GET", "/audit");
   assert.match(JSON.stringify(audit.value), /drain the upstream http:.* of app/);

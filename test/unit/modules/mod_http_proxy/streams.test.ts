@@ -32,6 +32,26 @@ describe("an answer", () => {
     assert.doesNotMatch(host.log(), /"level":"error"/, "the fault is not the module's");
   });
 
+  test("goes on piece by piece, and is broken, behind guards and compression as well", async () => {
+    let go: (() => void) | undefined;
+    await using server = await upstream((_, response) => {
+      response.writeHead(200, { "Content-Type": "text/event-stream" });
+      response.write("data: 1\n\n");
+      go = () => void response.socket?.destroy();
+    });
+    const modules_enabled = ["http", "http_guard", "http_compress", "http_proxy"];
+    const http_guard = { app: { secure_headers: true } };
+    await using host = await proxied({ app: { upstreams: [server.url] } }, { modules_enabled, http_guard });
+    for (const fields of ["", "Accept-Encoding: gzip\r\n"]) {
+      using client = await RawConnection.open(host.http);
+      client.write(asked("/app/events", fields));
+      await client.until(/X-Content-Type-Options: nosniff.*\r\n\r\n[^\r]+\r\n[^\r]{9}/s);
+      go?.();
+      assert.doesNotMatch(await client.end(), /\r\n0\r\n\r\n$/);
+    }
+    assert.doesNotMatch(host.log(), /"level":"error"/, "the fault is not the module's");
+  });
+
   test("has the length, the trailers and the hints of the upstream, and a body only where there is one", async () => {
     await using server = await upstream((request, response) => {
       if (request.url === "/none") response.writeHead(204).end();

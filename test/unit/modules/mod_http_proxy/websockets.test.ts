@@ -91,7 +91,7 @@ describe("a proxied websocket", () => {
     const figures = await (await fetch(`http://127.0.0.1:${host.port()}/metrics`)).text();
     const labels = `app="app",upstream="${server.url}"`;
     assert.ok(figures.includes(`modhost_http_proxy_in_flight{${labels}} 1\n`));
-    assert.ok(figures.includes(`modhost_http_proxy_requests_total{${labels},status="1xx"} 1\n`));
+    assert.ok(figures.includes(`modhost_http_proxy_requests_total{${labels},class="1xx"} 1\n`));
     assert.equal(await handshakeStatus(url), 503);
     await host.apply(set(other.url));
     using next = await SocketClient.open(url);
