@@ -1,7 +1,7 @@
 /** One gateway: what is asked of it, in the order in which the public specifications look at a request. */
 import type { NodeModule } from "modhost/node";
 import type { HttpEvent, HttpRequest, ModuleLog, ResponseFields } from "../../core/types.ts";
-import { answerFound } from "./answers/index.ts";
+import { answerContent } from "./answers/index.ts";
 import type { Asked } from "./asked.ts";
 import { refusalAnswer } from "./errors/answer.ts";
 import { Refusal, refusalOf, tooMany } from "./errors/refusal.ts";
@@ -11,7 +11,6 @@ import { Reading } from "./reading.ts";
 import { formatOf } from "./request/format.ts";
 import { queryOf } from "./request/query.ts";
 import { Redirect } from "./request/redirect.ts";
-import { find } from "./resolve.ts";
 import type { GatewaySettings } from "./settings.ts";
 
 export interface GatewayDeps {
@@ -64,7 +63,7 @@ export class Gateway {
     try {
       const wanted = formatOf(request, query);
       const asked: Asked = { node: this.#node, request, query, place, path, wanted, settings, reading };
-      const answer = await answerFound(asked, () => find(this.#node, place, reading));
+      const answer = await answerContent(asked);
       if (typeof answer.body !== "object" || answer.body instanceof Uint8Array) reading.end();
       return answer;
     } catch (error) {

@@ -23,34 +23,40 @@ export interface ReadingOf {
 }
 
 /** @throws NodeError, {Refusal} 501 for a path that ends inside a document */
-export async function find(node: NodeModule, place: Place, { read, signal, offline }: ReadingOf): Promise<Found> {
-  const start =
-    place.namespace === "ipfs" ? { root: place.root, below: [] } : await named(node, place, { signal, offline });
-  const { cid, roots, remainder } = await followNames(parseCid(start.root), [...start.below, ...place.segments], read);
+export async function find(node: NodeModule, place: Place, reading: ReadingOf): Promise<Found> {
+  const { root, names, lifetime } = await start(node, place, reading);
+  const { cid, roots, remainder } = await followNames(parseCid(root), names, reading.read);
   if (remainder.length > 0) {
+    const rest = remainder.join("/");
     throw new Refusal(
       501,
-      `failed to resolve ${contentPath(place)}: the rest of the path, ${remainder.join("/")}, is a value inside ${cid}, which has no answer of its own`,
+      `failed to resolve ${contentPath(place)}: the rest of the path, ${rest}, is a value inside ${cid}, which has no answer of its own`,
     );
   }
-  return { cid, text: cidText(cid), roots, lifetime: "lifetime" in start ? start.lifetime : undefined };
+  return { cid, text: cidText(cid), roots, lifetime };
 }
 
-interface Start {
+export interface Start extends Pick<Found, "lifetime"> {
+  /** A CID. */
   readonly root: string;
-  readonly below: readonly string[];
-  readonly lifetime: NonNullable<Found["lifetime"]>;
+  /** What is to be followed from there. */
+  readonly names: readonly string[];
 }
 
-async function named(
+/** Where a place begins, once its name is resolved. @throws NodeError, {Refusal} 400 for names that lead to each other */
+export async function start(
   node: NodeModule,
-  { root }: Place,
-  how: { signal: AbortSignal | undefined; offline: boolean },
+  { namespace, root, segments }: Place,
+  how: Omit<ReadingOf, "read">,
 ): Promise<Start> {
-  const { path, limited, ttlMs } = await node.lowLevel.names.find(root, how);
-  const [, namespace, start = "", ...below] = path.split("/");
-  if (limited || namespace === "ipns")
+  if (namespace === "ipfs") return { root, names: segments, lifetime: undefined };
+  const { signal, offline } = how;
+  const { path, limited, ttlMs } = await node.lowLevel.names.find(root, { signal, offline });
+  const [, kind, first = "", ...below] = path.split("/");
+  if (limited || kind === "ipns") {
     throw new Refusal(400, `failed to resolve /ipns/${root}: too many names lead to each other`);
+  }
   const seconds = ttlMs === undefined ? undefined : Math.max(0, Math.round(ttlMs / 1000));
-  return { root: start, below: below.filter((name) => name !== ""), lifetime: { seconds } };
+  const names = [...below.filter((name) => name !== ""), ...segments];
+  return { root: first, names, lifetime: { seconds } };
 }

@@ -47,6 +47,7 @@ export type { ConfigPath } from "./storage/repo/schema.ts";
 
 export { addEntries } from "./content/adder/adder.ts";
 export { addSettings } from "./content/adder/settings.ts";
+export { exportPath, type PathArchive, type PathArchiveOptions } from "./content/car/export_path.ts";
 export type { ReadBlock } from "./content/dag/reader.ts";
 export { followNames } from "./content/resolver/resolve.ts";
 export type { AddEntry, AddEvent, AddSettings } from "./content/unixfs/add.ts";
@@ -54,6 +55,7 @@ export { entries as directoryEntries, lookup as directoryEntry } from "./content
 export { fileSize, isDirectory, type UnixfsNode } from "./content/unixfs/node.ts";
 export { bulkReader, openFile, openNode } from "./content/unixfs/open.ts";
 export { readFile } from "./content/unixfs/read.ts";
+export { exportTar } from "./content/unixfs/tar.ts";
 export { type PeerAddress, parsePeerAddress } from "./network/swarm/multiaddr.ts";
 export type { Block, BlockStore } from "./storage/blockstore/store.ts";
 export { prefixedStore } from "./storage/metadata/prefixed_store.ts";

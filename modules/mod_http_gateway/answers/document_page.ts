@@ -1,7 +1,82 @@
-/** The page of a document, for browsers. */
+/** The page of a document, for browsers: what it says, and what it links to. */
+import { escape_html, html_page, page_style, size_text } from "../../../core/net/http.ts";
+import type { ResponseFields, ResponseHeaders } from "../../../core/types.ts";
+import type { Asked } from "../asked.ts";
+import { pagePolicy } from "../page/policy.ts";
+import { escapedPath, type Place, visiblePath } from "../place.ts";
 import type { Found } from "../resolve.ts";
 
 /** Counted up when the page changes. */
 const PAGE_VERSION = 1;
+/** Characters of the document, and links, that are shown. */
+const MAX_TEXT = 64 * 1024;
+const MAX_LINKS = 1000;
 
 export const documentPageTag = ({ text }: Pick<Found, "text">): string => `"DagIndex-${PAGE_VERSION}_CID-${text}"`;
+
+const style = `${page_style}
+main { max-width: 64rem; margin: 0 auto; padding: 1.5rem 1.5rem 3rem; overflow-wrap: anywhere; }
+h1 { margin: 0 0 .25rem; font-size: 1.25rem; font-weight: 600; }
+h1 small { color: var(--soft); font-size: inherit; font-weight: 400; }
+h2 { margin: 1.5rem 0 .5rem; font-size: 1rem; font-weight: 600; }
+p { margin: 0 0 .75rem; color: var(--soft); font-size: .875rem; }
+pre { margin: 0; padding: .75rem 1rem; border: 1px solid var(--line); border-radius: .375rem; white-space: pre-wrap; font-size: .8125rem; }
+ul { margin: 0; padding: 0; list-style: none; font: .8125rem/1.8 ui-monospace, monospace; }
+`;
+
+/** @throws NodeError for a block that is no document of its codec */
+export async function documentPage(
+  { node, place, request, reading }: Asked,
+  found: Found,
+  headers: ResponseHeaders,
+  codec: "dag-json" | "dag-cbor",
+): Promise<ResponseFields> {
+  const described = {
+    ...headers,
+    content_type: "text/html",
+    x_content_type_options: "nosniff",
+    content_security_policy: pagePolicy(style),
+  };
+  const { length } = await reading.read(found.cid);
+  if (request.method === "HEAD") return { headers: described, body: reading.body(nothing()) };
+  const how = { offline: reading.offline, ...(reading.signal === undefined ? {} : { signal: reading.signal }) };
+  const [text, links] = await Promise.all([
+    node.dag.json(`/ipfs/${found.text}`, how).then((json) => indented(String(json))),
+    node.dag.links(found.cid, how),
+  ]);
+  const shown = links.slice(0, MAX_LINKS).map(({ cid }) => cid.toString());
+  return {
+    headers: described,
+    body: page({ place, cid: found.text, codec, length, text, shown, links: links.length }),
+  };
+}
+
+async function* nothing(): AsyncGenerator<string, void, undefined> {}
+
+function indented(json: string): string {
+  if (json.length > MAX_TEXT) return `${json.slice(0, MAX_TEXT)}…`;
+  return JSON.stringify(JSON.parse(json), undefined, 2).slice(0, 2 * MAX_TEXT);
+}
+
+interface Shown {
+  readonly place: Place;
+  readonly cid: string;
+  readonly codec: string;
+  /** Bytes of the block. */
+  readonly length: number;
+  readonly text: string;
+  readonly shown: readonly string[];
+  readonly links: number;
+}
+
+function page({ place, cid, codec, length, text, shown, links }: Shown): string {
+  const here = escapedPath(`${visiblePath(place)}/`);
+  const form = (format: string) => `<a href="${escape_html(here)}?format=${format}">${format}</a>`;
+  const items = shown.map((each) => `<li><a href="${escape_html(`${place.gateway}/ipfs/${each}`)}">${each}</a></li>`);
+  const more = links > shown.length ? `<p>${links - shown.length} more</p>` : "";
+  const body = `<h1><small>${codec}</small> ${escape_html(cid)}</h1>
+<p>${size_text(length)}, as ${form(codec)}, ${form("raw")}</p>
+<pre>${escape_html(text)}</pre>
+${items.length === 0 ? "" : `<h2>Links</h2>\n<ul>\n${items.join("\n")}\n</ul>\n${more}`}`;
+  return html_page({ title: `${codec} ${cid}`, style, body });
+}

@@ -4,7 +4,8 @@ import type { PooledBody, ResponseFields, ResponseHeaders } from "../../../core/
 import type { Asked } from "../asked.ts";
 import { Refusal } from "../errors/refusal.ts";
 import { SNIFFED_BYTES, typeByContent } from "../media/sniff.ts";
-import type { Pieces, Source } from "./source.ts";
+import { joined } from "./begun.ts";
+import type { Source } from "./source.ts";
 
 export interface Content {
   readonly source: Source;
@@ -92,15 +93,6 @@ async function typeOf(source: Source, { first, last }: ByteRange): Promise<strin
   const type = typeByContent(start, start.length === source.size);
   source.release(start);
   return type;
-}
-
-async function* joined(first: Uint8Array, rest: Pieces): Pieces {
-  try {
-    yield first;
-    yield* rest;
-  } finally {
-    await rest.return();
-  }
 }
 
 async function severalAnswer(

@@ -39,8 +39,7 @@ export function formatOf({ headers }: Pick<HttpRequest, "headers">, query: URLSe
   if (asked === null || !Object.hasOwn(formatTypes, asked)) return accepted;
   const format = asked as Format;
   const parameters = accepted.format === format ? accepted.parameters : none;
-  const isImplied = accepted.format !== undefined && (accepted.format !== format || parameters.size > 0);
-  return { format, parameters, isImplied };
+  return { format, parameters, isImplied: parameters.size > 0 };
 }
 
 function acceptedFormat(accept: string | undefined, lenient: boolean): Wanted {

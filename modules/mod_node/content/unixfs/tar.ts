@@ -48,7 +48,7 @@ export async function* exportTar(
     const path = posix.normalize([...levels.map((level) => level.name), at.name].join("/"));
     if (levels.length > 0 && !path.startsWith(`${name}/`)) throw new NodeError(outside);
     if (isDirectory(at.node)) {
-      yield header({ name: path, type: "5", mode: 0o777, size: 0, mtime: now() });
+      yield header({ name: path, type: "5", size: 0, ...stated(at.node, 0o777) });
       levels.push({ name: at.name, links: entries(at.node, read) });
     } else {
       yield* leaf(at.node, path, read);
@@ -80,15 +80,27 @@ async function nextEntry(levels: Level[], read: ReadBlock): Promise<Named | unde
 
 const now = () => Math.floor(Date.now() / 1000);
 
+const PERMISSIONS = 0o777;
+/** The latest time that an archive holds in octal digits: in the year 2242. */
+const MAX_TIME = 8 ** 11 - 1;
+
+/** What UnixFS 1.5 says of a node, else what the reference writes. */
+function stated({ unixfs: { mode, mtime } }: UnixfsNode, usual: number): Pick<Entry, "mode" | "mtime"> {
+  return { mode: mode === undefined ? usual : mode & PERMISSIONS, mtime: timeIn(mtime) ?? now() };
+}
+
+const timeIn = (mtime: number | undefined): number | undefined =>
+  mtime === undefined || mtime < 0 || mtime > MAX_TIME ? undefined : mtime;
+
 async function* leaf(node: UnixfsNode, name: string, read: ReadBlock): AsyncGenerator<Uint8Array, void, undefined> {
   const { unixfs } = node;
   if (unixfs.type === "Symlink") {
     const target = Buffer.from(unixfs.data ?? []).toString();
-    yield header({ name, type: "2", mode: 0o777, size: 0, target, mtime: 0 });
+    yield header({ name, type: "2", size: 0, target, mode: 0o777, mtime: timeIn(unixfs.mtime) ?? 0 });
     return;
   }
   const size = fileSize(node);
-  yield header({ name, type: "0", mode: 0o644, size, mtime: now() });
+  yield header({ name, type: "0", size, ...stated(node, 0o644) });
   let written = 0;
   for await (const piece of readFile(node, read)) {
     written += piece.length;

@@ -47,6 +47,12 @@ export interface PublishOptions {
   readonly signal?: AbortSignal | undefined;
 }
 
+/** A valid record, as it was found. */
+export interface FoundRecord extends IpnsRecord {
+  /** Signed by its key, as others take it. */
+  readonly bytes: Uint8Array;
+}
+
 /** What exists while the node is online. */
 interface Online {
   readonly transports: RecordTransports;
@@ -212,6 +218,13 @@ export class Names {
     return path;
   }
 
+  /** The best record of a key; undefined when none is found. */
+  async record(id: PeerId, options: RecordOptions = {}): Promise<FoundRecord | undefined> {
+    let best: FoundRecord | undefined;
+    for await (best of this.#records(id, options));
+    return best;
+  }
+
   /** Resolves `domain` or `domain/sub/path` by DNSLink alone. @throws NodeError as in `dnslink.ts` */
   resolveDnslink(domain: string, options: DnslinkOptions): Promise<ResolvedPath> {
     return resolveDnslink(domain, this.#resolver.lookUp, options);
@@ -243,14 +256,14 @@ export class Names {
   }
 
   /** Valid records, each better than the ones before. */
-  async *#records(id: PeerId, options: RecordOptions): AsyncGenerator<IpnsRecord, void, undefined> {
+  async *#records(id: PeerId, options: RecordOptions): AsyncGenerator<FoundRecord, void, undefined> {
     let best: Uint8Array | undefined;
-    const better = async (bytes: Uint8Array | undefined): Promise<IpnsRecord | undefined> => {
+    const better = async (bytes: Uint8Array | undefined): Promise<FoundRecord | undefined> => {
       if (bytes === undefined) return undefined;
       const record = await checkRecord(id, bytes).catch(() => undefined);
       if (record === undefined || (best !== undefined && compareRecords(bytes, best) <= 0)) return undefined;
       best = bytes;
-      return record;
+      return { ...record, bytes };
     };
     const online = await this.#onlineUnless(options);
     const own = await better((await this.#published.get(id))?.bytes);

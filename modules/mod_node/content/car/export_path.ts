@@ -1,0 +1,194 @@
+/** Part of a DAG as an archive: a path, and what is wanted from its end ("Trustless Gateway specification"). */
+import { setImmediate as nextTurn } from "node:timers/promises";
+import type { CID } from "multiformats/cid";
+import { identity } from "../../formats/cid/hashes.ts";
+import { linksWithTurns } from "../../formats/ipld/links.ts";
+import { NodeError } from "../../util/errors.ts";
+import type { ReadBlock } from "../dag/reader.ts";
+import { walk } from "../dag/walk.ts";
+import { followNames, type Resolved } from "../resolver/resolve.ts";
+import { fileSize, type UnixfsNode, unixfsNode } from "../unixfs/node.ts";
+import { digitsFor, SHARD_WIDTH } from "../unixfs/shard.ts";
+import { writeCar } from "./write.ts";
+
+export interface PathArchiveOptions {
+  /**
+   * From the end of the path: `all` below it, by default; the `entity`, which is a whole file, a directory without what is in
+   * it, or one block of any other kind; that one `block`.
+   */
+  readonly scope?: "all" | "entity" | "block" | undefined;
+  /**
+   * Bytes of the file at the end, the last one included, of which blocks are wanted; negative ones count from the end of
+   * the file, and no `to` is its end. Only with the scope `entity`; what is no file has no range.
+   */
+  readonly range?: { readonly from: number; readonly to: number | undefined } | undefined;
+  /** A block that is linked several times is there as often. */
+  readonly duplicates?: boolean | undefined;
+}
+
+export interface PathArchive extends Pick<Resolved, "cid" | "roots"> {
+  /** Blocks are read as it is. Rejects for one that is missing, after those before it. */
+  readonly archive: AsyncGenerator<Uint8Array, void, undefined>;
+}
+
+interface Block {
+  readonly cid: CID;
+  readonly bytes: Uint8Array;
+}
+
+/**
+ * The blocks of the path from `root` on, in its order, then those from its end. The last block is read before this resolves.
+ *
+ * @throws NodeError when the path leads nowhere, or into a value of a block
+ */
+export async function exportPath(
+  root: CID,
+  names: readonly string[],
+  read: ReadBlock,
+  options: PathArchiveOptions = {},
+): Promise<PathArchive> {
+  const passed: Block[] = [];
+  const { cid, roots, remainder } = await followNames(root, names, async (next) => {
+    const bytes = await read(next);
+    passed.push({ cid: next, bytes });
+    return bytes;
+  });
+  // What a path leads to inside a block is proven by that block.
+  if (remainder.length > 0) passed.pop();
+  const last = { cid, bytes: await read(cid) };
+  return { cid, roots, archive: writeCar([cid], blocksOf(passed, last, read, options)) };
+}
+
+async function* blocksOf(
+  passed: readonly Block[],
+  last: Block,
+  read: ReadBlock,
+  options: PathArchiveOptions,
+): AsyncGenerator<Block, void, undefined> {
+  const seen = new Set<string>();
+  for await (const block of inOrder(passed, last, read, options)) {
+    if (block.cid.multihash.code === identity.code) continue;
+    const key = Buffer.from(block.cid.multihash.bytes).toString("latin1");
+    if (options.duplicates !== true) {
+      // The walk leaves out what it has met: only what was passed before can come again.
+      if (seen.has(key)) continue;
+      if (seen.size < passed.length) seen.add(key);
+    }
+    yield block;
+  }
+}
+
+async function* inOrder(
+  passed: readonly Block[],
+  last: Block,
+  read: ReadBlock,
+  { scope = "all", range, duplicates = false }: PathArchiveOptions,
+): AsyncGenerator<Block, void, undefined> {
+  yield* passed;
+  const file = scope === "entity" ? unixfsNode(last.cid, last.bytes) : undefined;
+  if (scope === "block" || (scope === "entity" && file === undefined)) yield last;
+  else if (file !== undefined) yield* entity(last, file, read, { range, duplicates });
+  else if (duplicates) yield* walkAll(last, read);
+  else yield* walked(last.cid, read);
+}
+
+/** Each block once. What cannot be decoded has no links: its bytes are what was asked for. */
+async function* walked(root: CID, read: ReadBlock): AsyncGenerator<Block, void, undefined> {
+  for await (const { cid, bytes } of walk(root, { read, lenient: true })) if (bytes !== undefined) yield { cid, bytes };
+}
+
+/** Blocks after which other work of the process gets its turn. */
+const TURN_BLOCKS = 256;
+
+/** Each block as often as it is linked. Endless graphs of links do not exist, but very long ones: whoever reads ends it. */
+async function* walkAll(root: Block, read: ReadBlock): AsyncGenerator<Block, void, undefined> {
+  const stack: CID[] = [root.cid];
+  for (let cid = stack.pop(), steps = 1; cid !== undefined; cid = stack.pop(), steps += 1) {
+    if (steps % TURN_BLOCKS === 0) await nextTurn();
+    const bytes = cid === root.cid ? root.bytes : await read(cid);
+    yield { cid, bytes };
+    const links = await linksIn(cid, bytes);
+    for (let at = links.length - 1; at >= 0; at -= 1) stack.push(links[at] as CID);
+  }
+}
+
+async function linksIn(cid: CID, bytes: Uint8Array): Promise<readonly CID[]> {
+  try {
+    return await linksWithTurns(cid, bytes);
+  } catch (error) {
+    if (error instanceof NodeError) return [];
+    throw error;
+  }
+}
+
+type EntityOptions = Required<Pick<PathArchiveOptions, "duplicates">> & Pick<PathArchiveOptions, "range">;
+
+function entity(
+  last: Block,
+  node: UnixfsNode,
+  read: ReadBlock,
+  { range, duplicates }: EntityOptions,
+): AsyncIterable<Block> {
+  const { type } = node.unixfs;
+  if (type === "HAMTShard") return shards(last, node, read);
+  if (type !== "File" && type !== "Raw") return only(last);
+  if (range !== undefined) return rangeOf(last, node, read, range);
+  return duplicates ? walkAll(last, read) : walked(last.cid, read);
+}
+
+async function* only(block: Block): AsyncGenerator<Block, void, undefined> {
+  yield block;
+}
+
+/** All nodes of a directory, and none of its entries. */
+async function* shards(root: Block, node: UnixfsNode, read: ReadBlock): AsyncGenerator<Block, void, undefined> {
+  const digits = digitsFor(node.unixfs.fanout ?? SHARD_WIDTH);
+  yield root;
+  const innerLinks = ({ links }: UnixfsNode) => links.filter(({ name }) => name.length === digits).reverse();
+  const stack = innerLinks(node);
+  for (let link = stack.pop(); link !== undefined; link = stack.pop()) {
+    const bytes = await read(link.cid);
+    yield { cid: link.cid, bytes };
+    const below = unixfsNode(link.cid, bytes);
+    if (below?.unixfs.type !== "HAMTShard") throw new NodeError("expected protobuf dag node");
+    stack.push(...innerLinks(below));
+  }
+}
+
+interface Part {
+  readonly cid: CID;
+  /** Where its bytes begin in the file. */
+  readonly start: number;
+}
+
+/** The nodes on the way to the bytes of a range, and the leaves that hold them. */
+async function* rangeOf(
+  root: Block,
+  node: UnixfsNode,
+  read: ReadBlock,
+  range: NonNullable<PathArchiveOptions["range"]>,
+): AsyncGenerator<Block, void, undefined> {
+  const size = fileSize(node);
+  const at = (place: number) => (place < 0 ? Math.max(0, size + place) : place);
+  const [from, end] = [at(range.from), range.to === undefined ? size : at(range.to) + 1];
+  const stack: Part[] = [{ cid: root.cid, start: 0 }];
+  for (let part = stack.pop(), steps = 1; part !== undefined; part = stack.pop(), steps += 1) {
+    if (steps % TURN_BLOCKS === 0) await nextTurn();
+    const bytes = part.cid === root.cid ? root.bytes : await read(part.cid);
+    yield { cid: part.cid, bytes };
+    const inner = unixfsNode(part.cid, bytes);
+    if (inner === undefined) throw new NodeError(`${part.cid} is not a part of a file`);
+    stack.push(...partsIn(inner, part.start, from, end).reverse());
+  }
+}
+
+function partsIn({ links, unixfs }: UnixfsNode, start: number, from: number, end: number): Part[] {
+  const parts: Part[] = [];
+  let at = start + (unixfs.data?.length ?? 0);
+  for (const [index, { cid }] of links.entries()) {
+    const size = unixfs.blocksizes?.[index] ?? 0;
+    if (at < end && at + size > from) parts.push({ cid, start: at });
+    at += size;
+  }
+  return parts;
+}

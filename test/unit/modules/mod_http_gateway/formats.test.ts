@@ -1,0 +1,106 @@
+import assert from "node:assert/strict";
+import { after, before, describe, test } from "node:test";
+import { type GatewayHost, startGatewayWith } from "./support.ts";
+
+describe("forms of content", () => {
+  let host: GatewayHost;
+  const cids = { tree: "", file: "", cbor: "", evil: "" };
+  before(async () => {
+    host = await startGatewayWith(async (node) => {
+      const files = [{ path: "tree/a.txt", content: "in a" }];
+      for await (const { path, cid } of node.addAll(files, { cidVersion: 1 })) {
+        if (path === "tree") cids.tree = String(cid);
+        else cids.file = String(cid);
+      }
+      const file = (await node.add("<script>", { cidVersion: 1 })).cid;
+      cids.cbor = String(await node.dag.put({ file, text: "<script>alert(1)</script>" }));
+    });
+  });
+  after(() => host?.stop());
+
+  test("an archive counts as another for each part, order and path that is asked for", async () => {
+    const tagOf = async (query: string, path = "") =>
+      (await host.ask(`/ipfs/${cids.tree}${path}?format=car${query}`)).headers.etag;
+    const queries = [
+      "",
+      "&dag-scope=entity",
+      "&dag-scope=block",
+      "&entity-bytes=0:1",
+      "&entity-bytes=0:*",
+      "&car-dups=y",
+      "&car-order=unk",
+    ];
+    const tags = [...(await Promise.all(queries.map((query) => tagOf(query)))), await tagOf("", "/a.txt")];
+    assert.equal(new Set(tags).size, tags.length, tags.join("\n"));
+    assert.ok(tags.every((tag) => tag?.startsWith(`W/"${cids.tree}.car.`)));
+    assert.equal(await tagOf(""), tags[0]);
+  });
+
+  test("a range that is asked for alone is of an entity", async () => {
+    const alone = await host.ask(`/ipfs/${cids.tree}?format=car&entity-bytes=0:*`);
+    const entity = await host.ask(`/ipfs/${cids.tree}?format=car&dag-scope=entity`);
+    const all = await host.ask(`/ipfs/${cids.tree}?format=car`);
+    assert.equal(alone.body, entity.body);
+    assert.ok(all.body.length > alone.body.length);
+  });
+
+  test("a root that is not here has no archive, by GET nor by HEAD", async () => {
+    const missing = "/ipfs/bafkreifzjut3te7nhyekklss27nh3k72ysco7y32koao5eei66wof36n5e?format=car";
+    for (const method of ["GET", "HEAD"]) assert.equal((await host.ask(missing, {}, method)).status, 404, method);
+    assert.equal((await host.ask(`/ipfs/${cids.tree}/absent?format=car`)).status, 404);
+  });
+
+  test("parameters of an archive that nobody knows are 400", async () => {
+    for (const query of [
+      "car-version=2",
+      "car-order=bfs",
+      "car-dups=maybe",
+      "dag-scope=some",
+      "entity-bytes=5",
+      "entity-bytes=10:5",
+      "entity-bytes=",
+      "entity-bytes=a:b",
+      "entity-bytes=-1:-5",
+    ]) {
+      assert.equal((await host.ask(`/ipfs/${cids.tree}?format=car&${query}`)).status, 400, query);
+    }
+  });
+
+  test("what is no file and no directory has no tar, and no codec is made into another", async () => {
+    for (const query of ["tar", "dag-json", "json"]) {
+      const { status, body } = await host.ask(`/ipfs/${cids.cbor}?format=${query}`);
+      assert.deepEqual([status, /raw/.test(body)], [406, true], query);
+    }
+    for (const query of ["dag-json", "dag-cbor"]) {
+      assert.equal((await host.ask(`/ipfs/${cids.file}?format=${query}`)).status, 406, query);
+    }
+  });
+
+  test("what Accept has chosen is not kept for others, and has an address of its own", async () => {
+    const { headers } = await host.ask(`/ipfs/${cids.file}?b=2&a=1`, { accept: "application/vnd.ipld.raw" });
+    assert.equal(headers.vary, "Accept");
+    assert.equal(headers["content-location"], `/ipfs/${cids.file}?a=1&b=2&format=raw`);
+    const plain = await host.ask(`/ipfs/${cids.file}?format=raw`, { accept: "application/vnd.ipld.raw" });
+    assert.deepEqual([plain.headers["content-location"], plain.headers.vary], [undefined, undefined]);
+  });
+
+  test("a document is a page for browsers, in which nothing of it runs", async () => {
+    const browser = { accept: "text/html,*/*;q=0.8" };
+    const redirect = await host.ask(`/ipfs/${cids.cbor}`, browser);
+    assert.deepEqual([redirect.status, redirect.headers.location], [301, `/ipfs/${cids.cbor}/`]);
+    const { headers, body } = await host.ask(`/ipfs/${cids.cbor}/`, browser);
+    assert.equal(headers["content-type"], "text/html");
+    assert.match(String(headers["content-security-policy"]), /default-src 'none'/);
+    assert.equal(body.includes("<script>"), false);
+    assert.ok(body.includes("&#60;script&#62;alert(1)"), body);
+    const saved = await host.ask(`/ipfs/${cids.cbor}/?download=true`, browser);
+    assert.match(String(saved.headers["content-disposition"]), /^attachment; filename=".*\.cbor"/);
+  });
+
+  test("a path into a document that ends at a value is 501, and a field that is not there 404", async () => {
+    const value = await host.ask(`/ipfs/${cids.cbor}/text`);
+    assert.deepEqual([value.status, /the rest of the path, text,/.test(value.body)], [501, true]);
+    assert.equal((await host.ask(`/ipfs/${cids.cbor}/none`)).status, 404);
+    assert.equal((await host.ask(`/ipfs/${cids.cbor}/file`)).body, "<script>");
+  });
+});

@@ -1,0 +1,89 @@
+import assert from "node:assert/strict";
+import { readFileSync } from "node:fs";
+import { test } from "node:test";
+import { CID } from "multiformats/cid";
+import { exportPath, type PathArchiveOptions } from "#node/content/car/export_path.ts";
+import { failure } from "#node/util/errors.ts";
+import { blocksIn } from "#test/support/car_blocks.ts";
+
+const folder = new URL("../../../../../fixtures/gateway/", import.meta.url);
+const { cids } = JSON.parse(readFileSync(new URL("fixtures.json", folder), "utf8")) as { cids: Record<string, string> };
+const blocks = new Map(
+  blocksIn(readFileSync(new URL("fixtures.car", folder))).map(({ cid, bytes }) => [String(cid), bytes]),
+);
+const cidOf = (name: string) => CID.parse(cids[name] as string);
+
+/** CIDs of the blocks of the archive, and those that were read. */
+async function archived(root: string, names: readonly string[], options: PathArchiveOptions = {}) {
+  const asked: string[] = [];
+  const read = async (cid: CID) => {
+    asked.push(String(cid));
+    const bytes = cid.multihash.code === 0 ? cid.multihash.digest : blocks.get(String(cid));
+    if (bytes === undefined) throw failure("NODE_NOT_FOUND");
+    return bytes;
+  };
+  const { archive, roots } = await exportPath(cidOf(root), names, read, options);
+  const pieces = await Array.fromAsync(archive);
+  return { sent: blocksIn(Buffer.concat(pieces)).map(({ cid }) => String(cid)), asked, roots: roots.map(String) };
+}
+
+/** Leaves of a file of leaves of 1,024 bytes, by their place. */
+async function leavesSent(from: number, to: number | undefined) {
+  const all = (await archived("bigfile", [])).sent;
+  const { sent, asked } = await archived("bigfile", [], { scope: "entity", range: { from, to } });
+  assert.equal(sent[0], cids.bigfile);
+  assert.deepEqual([...new Set(asked)].sort(), [...sent].sort(), "nothing else is read");
+  return sent.slice(1).map((cid) => all.indexOf(cid));
+}
+
+test("a range of a file has the leaves that it touches, whichever end it is counted from", async () => {
+  const cases: [from: number, to: number | undefined, leaves: number[]][] = [
+    [0, 1023, [1]],
+    [1000, 1100, [1, 2]],
+    [2048, 2048, [3]],
+    [4096, undefined, [5]],
+    [-10, undefined, [5]],
+    [-2000, -1500, [3, 4]],
+    [4000, 9000, [4, 5]],
+    [-9000, 10, [1]],
+    [9000, 9999, []],
+  ];
+  for (const [from, to, leaves] of cases) assert.deepEqual(await leavesSent(from, to), leaves, `${from}:${to}`);
+});
+
+test("a path sends its blocks, those of shards on the way among them, before what it leads to", async () => {
+  const { sent, roots } = await archived("shard", ["entry-17.txt"], { scope: "block" });
+  assert.equal(sent[0], cids.shard);
+  assert.ok(sent.length > 2, "the shards on the way are there");
+  assert.equal(sent.at(-1), roots.at(-1));
+  assert.equal(roots.length, 2);
+});
+
+test("an entity is a directory without what is in it, with all of its shards", async () => {
+  assert.deepEqual((await archived("site", [], { scope: "entity" })).sent, [cids.site]);
+  const { sent } = await archived("shard", [], { scope: "entity" });
+  const all = (await archived("shard", [])).sent;
+  assert.equal(all.length - sent.length, 24);
+  assert.deepEqual(
+    sent,
+    all.filter((cid) => sent.includes(cid)),
+  );
+});
+
+test("a block that is linked several times is sent once, or as often", async () => {
+  const once = (await archived("dup", [])).sent;
+  const often = (await archived("dup", [], { duplicates: true })).sent;
+  assert.equal(new Set(once).size, once.length);
+  assert.deepEqual([once.length, often.length], [3, 5]);
+});
+
+test("identity CIDs carry their bytes, and a codec without known links is a leaf", async () => {
+  assert.deepEqual((await archived("inline", [])).sent, []);
+  assert.deepEqual((await archived("json", [])).sent, [cids.json]);
+});
+
+test("a root that is missing is told at once, and a child after what comes before it", async () => {
+  await assert.rejects(archived("missing", []), { code: "NODE_NOT_FOUND" });
+  await assert.rejects(archived("holes", []), { code: "NODE_NOT_FOUND" });
+  await assert.rejects(archived("site", ["absent"]), { code: "NO_LINK" });
+});
