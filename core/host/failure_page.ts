@@ -2,7 +2,7 @@
 import type { IncomingMessage } from "node:http";
 import { isForwarded, isLoopback } from "../http/local_caller.ts";
 import type { Change } from "../types.ts";
-import { escape_html, html_page } from "../util/text.ts";
+import { escape_html, html_page, printable } from "../util/text.ts";
 
 /** The parts of a request that tell a browser. */
 type Asked = {
@@ -29,15 +29,20 @@ export function showsFailures({ headers, socket }: Asked): boolean {
   return isLoopback(socket.remoteAddress?.replace(/^::ffff:/, "") ?? "") && !isForwarded({ headers });
 }
 
+/** Text of modules, whose control characters are made visible; its lines stay lines. */
+function shown(text: string): string {
+  return text.split("\n").map(printable).map(escape_html).join("\n");
+}
+
 /** Why changes have failed, each with its file, line and source line. The page asks again by itself. */
 export function failurePage(changes: readonly Change[]): string {
   const body = changes.flatMap(({ what, error }) => {
     const { message = "", place } = error ?? {};
-    const source = place?.text === undefined ? "" : `\n\n<b>${place.line} |</b> ${escape_html(place.text)}`;
-    const where = place === undefined ? "" : `<b>${escape_html(place.file)}:${place.line}</b>`;
+    const source = place?.text === undefined ? "" : `\n\n<b>${place.line} |</b> ${shown(place.text)}`;
+    const where = place === undefined ? "" : `<b>${shown(place.file)}:${place.line}</b>`;
     return [
-      `<h1>${escape_html(what)} has failed</h1>`,
-      `<p>${escape_html(message)}</p>`,
+      `<h1>${shown(what)} has failed</h1>`,
+      `<p>${shown(message)}</p>`,
       ...(place === undefined ? [] : [`<pre>${where}${source}</pre>`]),
     ];
   });

@@ -17,6 +17,7 @@ import {
   reopenText,
   type ServerDeps,
 } from "../operations/server.ts";
+import { assertScopes } from "../operations/token_changes.ts";
 import { threshold } from "../tls/expiry.ts";
 import type {
   AuditFilter,
@@ -29,7 +30,6 @@ import type {
   ServerStatus,
   Successor,
 } from "../types.ts";
-import { ModhostError } from "../util/errors.ts";
 import type { Log } from "../util/log.ts";
 import { packageVersion } from "../util/package.ts";
 import type { HostParts } from "./parts.ts";
@@ -125,7 +125,7 @@ export class Operating implements ServerDeps {
     list: () => this.#tokens.list(),
     figures: () => this.#tokens.figures(),
     create: async (wanted, by) => {
-      for (const scope of [wanted.scopes].flat()) await this.#assertScope(scope);
+      await assertScopes((event, data) => this.#deps.bus.fire(event, data), wanted.scopes);
       return this.#tokens.create(wanted, by);
     },
     revoke: (nameOrId) => this.#tokens.revoke(nameOrId),
@@ -190,13 +190,6 @@ export class Operating implements ServerDeps {
     const parts = this.#deps.parts();
     if (parts === undefined) throw new Error("The host has not been started: call start() first");
     return parts.tokens;
-  }
-
-  /** Modules know what there is to be opened. @throws {ModhostError} TOKEN_INVALID */
-  async #assertScope(scope: string): Promise<void> {
-    const allowed = await this.#deps.bus.fire("token-scope", { scope });
-    if (typeof allowed !== "string") return;
-    throw new ModhostError("TOKEN_INVALID", { field: "scopes", value: JSON.stringify(scope), allowed });
   }
 
   #warnings(): string[] {

@@ -1,5 +1,6 @@
 /** Making and revoking tokens, as changes that are recorded. */
-import type { MadeToken, NewToken, ServerTokens, TokenFigures, TokenInfo } from "../types.ts";
+import type { MadeToken, NewToken, ServerTokens, TokenFigures, TokenInfo, TokenScopeEvent } from "../types.ts";
+import { ModhostError } from "../util/errors.ts";
 import type { Asked } from "./change.ts";
 import type { Changes } from "./changes.ts";
 
@@ -29,6 +30,18 @@ export function tokenChanges(
       return changes.make(asked, () => tokens.revoke(nameOrId)).work as Promise<TokenInfo>;
     },
   };
+}
+
+/** Modules know what there is to be opened. @throws {ModhostError} TOKEN_INVALID */
+export async function assertScopes(
+  fire: (event: "token-scope", data: TokenScopeEvent) => unknown,
+  scopes: readonly string[] | string,
+): Promise<void> {
+  for (const scope of [scopes].flat()) {
+    const allowed = await fire("token-scope", { scope });
+    if (typeof allowed === "string")
+      throw new ModhostError("TOKEN_INVALID", { field: "scopes", value: JSON.stringify(scope), allowed });
+  }
 }
 
 /** What a caller gives, within bounds; a secret that stands where a name belongs is not recorded. */

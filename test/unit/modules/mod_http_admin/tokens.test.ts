@@ -1,5 +1,5 @@
 import assert from "node:assert/strict";
-import { readFile } from "node:fs/promises";
+import { readdir, readFile } from "node:fs/promises";
 import { join } from "node:path";
 import { describe, type TestContext, test } from "node:test";
 import type { Change, MadeToken, TokenInfo } from "#core/types.ts";
@@ -125,6 +125,17 @@ describe("modhost token", () => {
       value.map(({ name }) => name),
       ["ci"],
     );
+  });
+
+  test("refuses groups of the RPC that there are not, also where no server runs", async (t) => {
+    const data = await folderOf(t, {});
+    const config = { data_path: data, modules_enabled: ["http", "http_admin", "node", "http_api"] };
+    const cwd = await folderOf(t, { "modhost.config.json": JSON.stringify(config) });
+    const { code, stderr } = await ran(cwd, ["token", "new", "ci", "rpc:pin", "rpc:pinn"]);
+    assert.equal(code, 1, stderr);
+    assert.match(stderr, /scopes of a token cannot be "rpc:pinn": it must be rpc:\* or rpc: with one of .*pin/);
+    assert.equal((await ran(cwd, ["token", "new", "ci", "rpc:pin:read"])).code, 0);
+    assert.deepEqual((await readdir(data)).sort(), ["audit.jsonl", "tokens.json"]);
   });
 
   test("wrong words are told with what is right", async (t) => {
