@@ -10,7 +10,8 @@ type OwnModule = Module<typeof options>;
 /** Milliseconds between two events of one backup. */
 const TOLD_EVERY_MS = 200;
 
-const nothing: BackupProgress = { files: 0, bytes: 0, added: 0, total: 0 };
+/** Of a backup that has just begun. */
+export const nothing: BackupProgress = { files: 0, bytes: 0, added: 0, total: 0 };
 
 export class Backups implements BackupModule {
   readonly figures = createFigures({

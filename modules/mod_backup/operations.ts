@@ -1,7 +1,7 @@
 /** Backups in the Admin API. */
 import { defineOperation, HttpError, reasonOf } from "../../core/index.ts";
 import type { AdminOperation } from "../../core/types.ts";
-import type { Backups } from "./backups.ts";
+import { type Backups, nothing } from "./backups.ts";
 import type { BackupLine, BackupRequest } from "./types.ts";
 
 /** How callers of the admin socket are named: the server's own user, and root. */
@@ -33,7 +33,7 @@ export const operationsOf = (backups: Backups = {} as Backups): readonly AdminOp
     },
     answer: { type: "string", format: "binary" },
     isRaw: true,
-    run({ by, input: { to, key_file, keep, detach = false } }) {
+    run({ by, event, input: { to, key_file, keep, detach = false } }) {
       // A token lets nobody write files of his choice.
       if ((to !== undefined || key_file !== undefined) && by !== socketUser)
         throw new HttpError(403, "Another place or key is taken only from callers of the admin socket");
@@ -43,7 +43,11 @@ export const operationsOf = (backups: Backups = {} as Backups): readonly AdminOp
         throw new HttpError(409, `A backup is under way, since ${backups.state.running.began}`);
       return {
         headers: { content_type: "application/x-ndjson", cache_control: "no-store", x_accel_buffering: "no" },
-        body: lines(backups, { request: { to, key_file, keep }, by, detach }),
+        body: lines(backups, {
+          request: { to, key_file, keep },
+          by,
+          gone: detach ? undefined : event.request.signal,
+        }),
       };
     },
   }),
@@ -73,45 +77,41 @@ export const operationsOf = (backups: Backups = {} as Backups): readonly AdminOp
 interface Asked {
   readonly request: BackupRequest;
   readonly by: string;
-  readonly detach: boolean;
+  /** Aborts when the caller has gone; undefined where that is no matter. */
+  readonly gone: AbortSignal | undefined;
 }
 
-/** The lines of an answer; whoever stops reading them ends the backup, unless it is detached. */
-async function* lines(backups: Backups, { request, by, detach }: Asked): AsyncGenerator<string> {
+/** The lines of an answer. Whoever stops reading them ends the backup, unless it is detached. */
+async function* lines(backups: Backups, { request, by, gone }: Asked): AsyncGenerator<string> {
   const leaving = new AbortController();
-  let latest: BackupLine | undefined;
-  let [told, over] = [0, false];
-  let wake = () => {};
-  const say = (line: BackupLine) => {
-    latest = line;
-    wake();
-  };
-  const work = backups
-    .run(request, { by, signal: leaving.signal, progress: (progress) => say({ progress }) })
+  const signal = AbortSignal.any([leaving.signal, ...(gone === undefined ? [] : [gone])]);
+  let latest: BackupLine = { progress: nothing };
+  let isOver = false;
+  const last = backups
+    .run(request, {
+      by,
+      signal,
+      progress: (progress) => {
+        latest = { progress };
+      },
+    })
     .then(
-      (done) => say({ done }),
-      (error: unknown) => say({ failed: reasonOf(error) }),
+      (done): BackupLine => ({ done }),
+      (error: unknown): BackupLine => ({ failed: reasonOf(error) }),
     )
     .finally(() => {
-      over = true;
+      isOver = true;
     });
   try {
-    while (!over || latest !== undefined) {
-      const isDue = latest !== undefined && (!("progress" in latest) || performance.now() - told >= LINE_EVERY_MS);
-      if (latest !== undefined && isDue) {
-        yield `${JSON.stringify(latest)}\n`;
-        told = performance.now();
-        latest = undefined;
-        continue;
-      }
-      const { promise, resolve } = Promise.withResolvers<void>();
+    while (!isOver) {
+      yield `${JSON.stringify(latest)}\n`;
+      const { promise: due, resolve } = Promise.withResolvers<void>();
       const timer = setTimeout(resolve, LINE_EVERY_MS);
-      wake = resolve;
-      await Promise.race([promise, work]);
+      await Promise.race([due, last]);
       clearTimeout(timer);
     }
+    yield `${JSON.stringify(await last)}\n`;
   } finally {
-    if (!detach) leaving.abort(new Error("The caller has gone"));
-    await (detach ? undefined : work);
+    if (gone !== undefined) leaving.abort(new Error("The caller has gone"));
   }
 }

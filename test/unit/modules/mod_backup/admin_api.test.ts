@@ -1,0 +1,137 @@
+/** Backups by the Admin API, and of modules that hold their data. */
+import assert from "node:assert/strict";
+import { request } from "node:http";
+import { join } from "node:path";
+import { type TestContext, test } from "node:test";
+import type { BackupFile, BackupItem, Module } from "#core/types.ts";
+import { FolderPlace } from "#modules/mod_backup/places/folder.ts";
+import { openRepository } from "#modules/mod_backup/repository/repository.ts";
+import type { BackupLine, BackupState } from "#modules/mod_backup/types.ts";
+import { adminHost } from "#test/unit/modules/mod_http_admin/support.ts";
+import { contentsOf } from "./support.ts";
+
+/** A host with a module whose data waits until `go` is called. */
+async function held(t: TestContext, more: Partial<BackupItem> = {}) {
+  const calls: string[] = [];
+  const reading = Promise.withResolvers<void>();
+  const waiting = Promise.withResolvers<void>();
+  async function* read(): AsyncGenerator<Uint8Array> {
+    reading.resolve();
+    await waiting.promise;
+    yield Buffer.from("of one moment");
+  }
+  const item: BackupItem = {
+    hold: async () => {
+      calls.push("held");
+      const files: BackupFile[] = [{ folder: "store", path: "a/b", read }];
+      return { folders: { store: "/srv/store" }, files, release: () => calls.push("released") };
+    },
+    ...more,
+  };
+  const keeper = (module: Module) => {
+    module.provides("backup", item);
+  };
+  const host = await adminHost(t, {
+    modules: [{ name: "keeper", load: keeper }],
+    config: { modules_enabled: ["http_admin", "backup"] },
+  });
+  const to = join(host.folder, "..", `${host.folder.split("/").at(-1)}-backups`);
+  t.after(() => import("node:fs/promises").then(({ rm }) => rm(to, { recursive: true, force: true })));
+  return { ...host, to, calls, reading: reading.promise, go: waiting.resolve };
+}
+
+/** The lines of the answer to a backup; `leave` breaks the connection. */
+function asked(socketPath: string, body: object) {
+  const headers = { "Content-Type": "application/json" };
+  const sent = request({ socketPath, agent: false, method: "POST", path: "/admin/api/backup", headers });
+  sent.end(JSON.stringify(body));
+  const lines = new Promise<readonly BackupLine[]>((resolve, reject) => {
+    sent.on("error", reject).on("response", async (response) => {
+      const text = Buffer.concat(await response.toArray().catch(() => [])).toString();
+      resolve(
+        text
+          .split("\n")
+          .filter(Boolean)
+          .map((line) => JSON.parse(line) as BackupLine),
+      );
+    });
+  });
+  lines.catch(() => undefined);
+  return { lines, leave: () => sent.destroy() };
+}
+
+const stateOf = async ({ call }: { call: Awaited<ReturnType<typeof adminHost>>["call"] }) =>
+  (await call<BackupState>("GET", "/backup")).value;
+
+async function until(holds: () => Promise<boolean> | boolean): Promise<void> {
+  for (let looks = 0; !(await holds()); looks += 1) {
+    assert.ok(looks < 2000, "it never was so");
+    await new Promise((resolve) => setTimeout(resolve, 10));
+  }
+}
+
+test("data of a module is in it, of a folder beside the data, and is released at the end", async (t) => {
+  const host = await held(t);
+  host.go();
+  const last = (await asked(host.socket, { to: host.to }).lines).at(-1);
+  assert.ok(last !== undefined && "done" in last);
+  assert.deepEqual(host.calls, ["held", "released"]);
+  const repository = await openRepository(new FolderPlace(host.to));
+  const { folders } = await repository.snapshot(last.done.id);
+  const store = folders.find(({ name }) => name === "keeper_store");
+  assert.deepEqual(store, { name: "keeper_store", was: "/srv/store", to: "keeper_store", option: "keeper_store" });
+  assert.ok("a/b" in (await contentsOf(repository, last.done.id)));
+  assert.deepEqual((await stateOf(host)).done?.id, last.done.id);
+});
+
+test("it ends with its caller, and the data is released", async (t) => {
+  const host = await held(t);
+  const { leave } = asked(host.socket, { to: host.to });
+  await host.reading;
+  assert.match((await stateOf(host)).running?.by ?? "", /admin socket/);
+  leave();
+  host.go();
+  await until(() => host.calls.includes("released"));
+  await until(async () => (await stateOf(host)).failed !== undefined);
+  assert.equal((await stateOf(host)).failed?.reason, "it was cancelled");
+});
+
+test("detached, it goes on without the caller; another one is refused meanwhile", async (t) => {
+  const host = await held(t);
+  const { leave } = asked(host.socket, { to: host.to, detach: true });
+  await host.reading;
+  const second = await host.call<{ error: { message: string } }>("POST", "/backup", { to: host.to });
+  assert.equal(second.status, 409);
+  assert.match(second.value.error.message, /A backup is under way, since/);
+  leave();
+  host.go();
+  await until(async () => (await stateOf(host)).done !== undefined);
+});
+
+test("it can be cancelled", async (t) => {
+  const host = await held(t);
+  const { lines } = asked(host.socket, { to: host.to });
+  await host.reading;
+  const cancelling = host.call<BackupState>("POST", "/backup/cancel", {});
+  host.go();
+  const { value } = await cancelling;
+  assert.equal(value.failed?.reason, "it was cancelled");
+  assert.deepEqual((await lines).at(-1), { failed: "The backup was cancelled" });
+  assert.equal((await host.call("POST", "/backup/cancel", {})).status, 409);
+});
+
+test("data that cannot be held fails it, and names the module", async (t) => {
+  const host = await held(t, { hold: () => Promise.reject(new Error("not today")) });
+  const lines = await asked(host.socket, { to: host.to }).lines;
+  assert.deepEqual(lines.slice(-1), [{ failed: "The data of the module keeper cannot be held: not today" }]);
+});
+
+test("another place is taken through the socket alone, and keep is a number", async (t) => {
+  const host = await held(t);
+  const headers = { "content-type": "application/json", connection: "close" };
+  const answer = await host.fetch("/admin/api/backup", { method: "POST", headers, body: `{"to":"/tmp/x"}` });
+  assert.equal(answer.status, 403);
+  await answer.text();
+  assert.equal((await host.call("POST", "/backup", { to: host.to, keep: 0.5 })).status, 400);
+  assert.deepEqual(host.calls, []);
+});

@@ -1,0 +1,159 @@
+/** `modhost backup` and `modhost restore`, on a server that runs and on one that does not. */
+import assert from "node:assert/strict";
+import { mkdir, mkdtemp, readdir, readFile, rm, symlink, writeFile } from "node:fs/promises";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { type TestContext, test } from "node:test";
+import { createTestHost, type TestHostOptions } from "#core/testing/index.ts";
+import type { Change } from "#core/types.ts";
+import type { BackupResult } from "#modules/mod_backup/types.ts";
+import { type Ran, ran } from "#test/unit/core/cli/called.ts";
+
+const modules_enabled = ["http_admin", "backup"];
+
+async function site(t: TestContext, config: object = {}, files: Readonly<Record<string, string>> = {}) {
+  const folder = await mkdtemp(join(tmpdir(), "modhost-backup-"));
+  t.after(() => rm(folder, { recursive: true }));
+  const all = {
+    "etc/modhost.config.json": JSON.stringify({ modules_enabled, data_path: "./data", ...config }),
+    ...files,
+  };
+  for (const [path, content] of Object.entries(all)) {
+    await mkdir(join(folder, path, ".."), { recursive: true });
+    await writeFile(join(folder, path), content);
+  }
+  const run = (...words: string[]) => ran(folder, words, { cwd: "etc" });
+  return { folder, run };
+}
+
+/** A server, and a folder from which commands find it. */
+async function served(t: TestContext, options: TestHostOptions = {}) {
+  const running = await createTestHost({ ...options, config: { modules_enabled, ...options.config } });
+  t.after(() => running.stop());
+  return { ...running, ...(await site(t, { data_path: running.folder })), data: running.folder };
+}
+
+function json<T = BackupResult>({ code, stdout, stderr }: Ran): T {
+  assert.equal(code, 0, stderr);
+  return JSON.parse(stdout) as T;
+}
+
+test("a server backs itself up: the record has who asked, and the snapshot what it keeps", async (t) => {
+  const { run, folder, data, logged } = await served(t);
+  await writeFile(join(data, "notes.txt"), "one");
+  const place = join(folder, "backups");
+  const first = json(await run("backup", "../backups", "--json"));
+  assert.equal(first.place, place);
+  const second = json(await run("backup", "../backups", "--json", "--keep", "1"));
+  assert.deepEqual(second.removed, [first.id]);
+  const audit = (await readFile(join(data, "audit.jsonl"), "utf8")).trim().split("\n");
+  const { by, what, result } = JSON.parse(audit.at(-1) ?? "") as Change;
+  assert.deepEqual([by, what, result], ["admin socket", `back up to ${place}`, "done"]);
+  const [listed] = json<{ id: string; version: string }[]>(await run("backup", "../backups", "--list", "--json"));
+  assert.equal(listed?.id, second.id);
+  json(await run("backup", "../backups", "--verify", "--json"));
+  const { to, start } = json<{ to: string; start: string }>(
+    await run("restore", "../backups", "--to", "../new", "--json"),
+  );
+  assert.equal(to, join(folder, "new"));
+  assert.equal(start, `cd ${to} && modhost run`);
+  assert.equal(await readFile(join(to, "data", "notes.txt"), "utf8"), "one");
+  assert.ok(!(await readdir(join(to, "data"))).includes("admin.sock"));
+  assert.deepEqual(logged("error"), []);
+});
+
+test("without a server the command does it itself; the restored folder is laid out as the original", async (t) => {
+  const certificate = "secret/tls/host.pem";
+  const { run, folder } = await site(
+    t,
+    {
+      certificates: { "a.example": { certificate: `../${certificate}`, key: "./host.key" } },
+      backup_include: ["./modules", "/nowhere/at/all"],
+      backup_to: "../backups",
+    },
+    {
+      [certificate]: "cert",
+      "etc/host.key": "key",
+      "etc/modules/mod_x.js": "export default () => {}",
+      "etc/data/a/b": "c",
+    },
+  );
+  await symlink("/etc/hostname", join(folder, "etc/data/link"));
+  const backup = await run("backup", "--json");
+  const { warnings } = json(backup);
+  assert.match(backup.stderr, /no server runs on this configuration/);
+  assert.ok(warnings.some((text) => text.includes("data/link is a symbolic link, and is left out")));
+  const shown = await run("restore", "../backups", "--to", "../new", "--no-json");
+  const to = join(folder, "new");
+  assert.match(shown.stdout, new RegExp(`Start it: modhost run --config ${join(to, "modhost.config.json")}\n`));
+  assert.match(shown.stdout, /Files of other folders are in/);
+  const found = await Promise.all(
+    ["host.key", "data/a/b", `files${folder}/${certificate}`, "modules/mod_x.js"].map((path) =>
+      readFile(join(to, path), "utf8"),
+    ),
+  );
+  assert.deepEqual(found, ["key", "c", "cert", "export default () => {}"]);
+});
+
+test("a data folder that is elsewhere is named by the line that starts the restored host", async (t) => {
+  const { run, folder } = await site(t, { data_path: "../var" }, { "var/a": "b" });
+  json(await run("backup", "../backups", "--json"));
+  const { start, to } = json<{ start: string; to: string }>(
+    await run("restore", "../backups", "--to", "../new", "--json"),
+  );
+  assert.equal(start, `MODHOST_DATA_PATH=${to}/data modhost run --config ${to}/modhost.config.json`);
+  assert.equal(await readFile(join(folder, "new/data/a"), "utf8"), "b");
+});
+
+test("a damaged object: --verify ends with 1 and names it, and a restore makes no folder", async (t) => {
+  const { run, folder } = await site(t, {}, { "etc/data/a": "b" });
+  json(await run("backup", "../backups", "--json"));
+  const objects = join(folder, "backups", "objects");
+  const [shard = ""] = await readdir(objects);
+  const [name = ""] = await readdir(join(objects, shard));
+  await writeFile(join(objects, shard, name), "something else");
+  const verified = await run("backup", "../backups", "--verify", "--no-json");
+  assert.equal(verified.code, 1);
+  assert.match(verified.stderr, new RegExp(`objects/${shard}/${name} is damaged`));
+  const restored = await run("restore", "../backups", "--to", "../new", "--json");
+  assert.equal(restored.code, 1);
+  assert.match(restored.stderr, /is damaged/);
+  assert.ok(!(await readdir(folder)).includes("new"));
+});
+
+test("a key file encrypts it, and opens it", async (t) => {
+  const { run, folder } = await site(t, {}, { key: "a key\n", "etc/data/a": "plain text" });
+  json(await run("backup", "../backups", "--key-file", "../key", "--json"));
+  const refused = await run("restore", "../backups", "--to", "../new", "--json");
+  assert.match(refused.stderr, /is encrypted: name the file of its key by --key-file/);
+  json(await run("restore", "../backups", "--to", "../new", "--key-file", "../key", "--json"));
+  assert.equal(await readFile(join(folder, "new/data/a"), "utf8"), "plain text");
+});
+
+test("wrong calls end with 2, and what cannot be with 1; both say why", async (t) => {
+  const { run } = await site(t);
+  const cases: readonly (readonly [number, RegExp, ...string[]])[] = [
+    [2, /--keep takes a whole number from 1 on, not 0/, "backup", "x", "--keep", "0"],
+    [2, /One place is named/, "backup", "x", "y"],
+    [2, /Either --list or --verify/, "backup", "x", "--list", "--verify"],
+    [2, /restore needs --to FOLDER/, "restore", "x"],
+    [1, /set the option backup_to/, "backup"],
+    [1, /There is no backup in/, "backup", "../none", "--list"],
+    [1, /needs an access key: set backup_s3_key_id/, "backup", "s3://bucket"],
+  ];
+  for (const [code, reason, ...words] of cases) {
+    const found = await run(...words);
+    assert.match(found.stderr, reason);
+    assert.equal(found.code, code, words.join(" "));
+  }
+  json(await run("backup", "../backups", "--json"));
+  const unknown = await run("restore", "../backups", "--to", "../new", "--snapshot", "x");
+  assert.match(unknown.stderr, /There is no snapshot x in .*--list shows all/);
+});
+
+test("where the module is not enabled, the command says so", async (t) => {
+  const { run } = await site(t, { modules_enabled: [] });
+  const { code, stderr } = await run("backup", "../backups");
+  assert.equal(code, 1);
+  assert.match(stderr, /The module backup is not loaded: see that it is among modules_enabled/);
+});
