@@ -21,6 +21,13 @@ export const EVENT_STREAM = "text/event-stream";
 const fixing = ["Content-Encoding", "Content-Range", "Content-Digest", "Repr-Digest", "Digest", "Content-MD5"] as const;
 const bodiless: ReadonlySet<number> = new Set([204, 205, 206, 304]);
 
+/** False where nothing is to be compressed, whatever the answer is; the host marks event streams, which have a rule of their own. */
+export function mayTouch(context: Context, { encodings, isOfOne, eventStreams }: Rules): boolean {
+  const isMarked = context.compress === false;
+  const isWanted = isOfOne || (eventStreams && context.type === EVENT_STREAM);
+  return encodings.length > 0 && (!isMarked || isWanted);
+}
+
 /** The answer is another one for clients that accept other codings. */
 export function varies(context: Context, rules: Rules, size: number | undefined): boolean {
   const { status, response } = context;
@@ -31,7 +38,7 @@ export function varies(context: Context, rules: Rules, size: number | undefined)
     status >= 200 &&
     !bodiless.has(status) &&
     (size === undefined || size >= Math.max(rules.minSize, 1)) &&
-    (isEvents ? rules.eventStreams : (rules.isOfOne || context.compress !== false) && rules.isType(type)) &&
+    (isEvents ? rules.eventStreams : rules.isType(type)) &&
     !/(^|,)\s*no-transform\s*(,|$)/i.test(cacheControl) &&
     fixing.every((name) => !context.res.hasHeader(name))
   );

@@ -7,6 +7,7 @@ import {
   codingFor,
   EVENT_STREAM,
   isKnown,
+  mayTouch,
   type Rules,
   recode,
   recodeHead,
@@ -46,6 +47,7 @@ export class Compressor {
 
   /** Compresses what the context holds, where the rules and the client want it. */
   async compress(context: Context, rules: Rules): Promise<void> {
+    if (!mayTouch(context, rules)) return;
     if (context.status === 304) {
       unchanged(context);
       return;

@@ -1,4 +1,5 @@
 /** The dashboard: pages in the browser that are a client of the Admin API. */
+import { keepUncompressed } from "../../../core/http/index.ts";
 import type { Handler, HttpEvent, HttpRequest, Module, RouteTable } from "../../../core/types.ts";
 import type { Items } from "../items.ts";
 import { type DocumentFacts, documentAnswer } from "./document.ts";
@@ -47,6 +48,8 @@ export function dashboardRoutes({ module, items, keys, identify }: DashboardDeps
 
   const document: Handler = async (event) => {
     if (!isPage(event)) return undefined;
+    // The length of the answer must not tell anything of the key in it.
+    keepUncompressed(event);
     const identity = isNavigation(event.request) ? await identify(event.request) : undefined;
     const facts: DocumentFacts = {
       base: base(),

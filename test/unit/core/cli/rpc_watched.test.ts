@@ -1,14 +1,21 @@
 /** Commands that take long, as a person at a terminal sees them, and as a pipe does. */
 import assert from "node:assert/strict";
+import { once } from "node:events";
+import { createServer } from "node:http";
+import type { AddressInfo } from "node:net";
 import { PassThrough, Readable } from "node:stream";
+import { text } from "node:stream/consumers";
 import { describe, test } from "node:test";
 import { stripVTControlCharacters } from "node:util";
+import type { CommandContext } from "#core/cli/command.ts";
 import type { Presenter } from "#core/cli/rpc/outcome.ts";
 import type { Call } from "#core/cli/rpc/parse.ts";
 import { Progress } from "#core/cli/rpc/progress.ts";
-import type { Session } from "#core/cli/rpc/session.ts";
+import type { Server } from "#core/cli/rpc/server.ts";
+import { Session } from "#core/cli/rpc/session.ts";
 import type { RpcCommand } from "#core/cli/rpc/surface.ts";
 import { addPins, collectGarbage, paintedJson, tallied } from "#core/cli/rpc/watched.ts";
+import { folderOf } from "#test/unit/core/module/support.ts";
 
 const stat = { path: "repo/stat", returns: "value" } as RpcCommand;
 const commands = new Map([["repo/stat", stat]]);
@@ -83,4 +90,26 @@ describe("a command that takes long", () => {
     assert.equal(stripVTControlCharacters(painted.text), `${lines.join("\n")}\n`);
     assert.equal((await seen(paintedJson, lines)).text, `${lines.join("\n")}\n`);
   });
+});
+
+test("a command that takes files along tells how much of them is sent, and nothing with --quiet or in a pipe", async (t) => {
+  const folder = await folderOf(t, { file: "x".repeat(2_000_000) });
+  const server = createServer((request, response) => request.resume().on("end", () => response.end("done")));
+  await once(server.listen(0, "127.0.0.1"), "listening");
+  t.after(() => server.close());
+  const origin = new URL(`http://127.0.0.1:${(server.address() as AddressInfo).port}`);
+  const told = async (isTTY: boolean, ...options: string[]) => {
+    const stderr = Object.assign(new PassThrough(), { isTTY });
+    const context = { cwd: folder, stderr, stdin: Readable.from([]) } as unknown as CommandContext;
+    const session = new Session({ origin, source: "the test" } as Server, context);
+    const command = { path: "block/put", file: { name: "data", required: true }, arguments: [] };
+    const given = new Map(options.map((name) => [name, ["true"]]));
+    const call = { command, arguments: [], files: ["file"], options: given } as unknown as Call;
+    assert.equal(await text((await session.send(call)).body), "done");
+    return String(stderr.read() ?? "");
+  };
+  const people = await told(true);
+  assert.match(stripVTControlCharacters(people), /^\r \d.* \/ 2\.0 MB \[/);
+  assert.ok(people.endsWith("\r\u001b[K"), "the line is taken away");
+  assert.deepEqual([await told(true, "quiet"), await told(false)], ["", ""]);
 });
