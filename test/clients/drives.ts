@@ -2,7 +2,7 @@
 import { mkdtemp, rm } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { RpcServer } from "#test/support/rpc_server.ts";
+import { apiOffline, RpcServer } from "#test/support/rpc_server.ts";
 import { type Drive, drive } from "./drive.ts";
 import { clients } from "./libraries.ts";
 import { everyMethodTwice } from "./parity.ts";
@@ -33,7 +33,7 @@ export function drives(size: Drive): NamedDrive[] {
 async function* withServer(run: (url: string) => Lines): Lines {
   const folder = await mkdtemp(join(tmpdir(), "modhost-clients-"));
   try {
-    await using server = await RpcServer.start({ folder, env: { MODHOST_NODE_OFFLINE: "true" } });
+    await using server = await RpcServer.start({ folder, env: apiOffline });
     yield* run(server.url);
   } finally {
     await rm(folder, { recursive: true, force: true });

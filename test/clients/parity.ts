@@ -4,7 +4,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { createNode } from "modhost/node";
 import { Rpc } from "#test/support/network/rpc.ts";
-import { RpcServer } from "#test/support/rpc_server.ts";
+import { apiOnly, RpcServer } from "#test/support/rpc_server.ts";
 import { comparable } from "./differences.ts";
 import { type Drive, methodsOf, useMethods } from "./every.ts";
 import { methods } from "./methods.ts";
@@ -75,7 +75,7 @@ async function overHttp(
   names: ReadonlySet<string>,
   around: Around,
 ): Promise<Result> {
-  await using server = await RpcServer.start({ folder, env: { MODHOST_API_PUBSUB_WIRE: "multibase" } });
+  await using server = await RpcServer.start({ folder, env: { ...apiOnly, MODHOST_API_PUBSUB_WIRE: "multibase" } });
   const client = await create(server.url);
   // Each call is an event.
   const stir = () => server.call("version");

@@ -2,7 +2,7 @@
 import { mkdtemp, rm } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { RpcServer } from "#test/support/rpc_server.ts";
+import { apiOffline, apiOnly, RpcServer } from "#test/support/rpc_server.ts";
 
 /** What the recorded servers had switched on. */
 const settings = {
@@ -26,7 +26,7 @@ export async function withServers<T>(work: (first: RpcServer, second: RpcServer)
 
 /** Settings hold from the next start on. */
 async function startFresh(folder: string): Promise<RpcServer> {
-  const server = await RpcServer.start({ folder });
+  const server = await RpcServer.start({ folder, env: apiOffline });
   try {
     for (const [key, value] of Object.entries(settings)) {
       const answer = await server.call(`config/${key}`, { arg: value, json: "true" });
@@ -35,5 +35,5 @@ async function startFresh(folder: string): Promise<RpcServer> {
   } finally {
     await server.stop();
   }
-  return RpcServer.start({ folder });
+  return RpcServer.start({ folder, env: apiOnly });
 }

@@ -22,9 +22,9 @@ for (const [form, reloads] of [
   });
 }
 
-const cycles = 3;
+const cycles = 2;
 
-describe("three loads, reloads and unloads under requests", () => {
+describe("two loads, reloads and unloads under requests", () => {
   for (const example of exampleNames) {
     for (const form of ["file", "value"] as const) {
       test(`of the example ${example} as a ${form}: no request fails and nothing is left`, async () => {

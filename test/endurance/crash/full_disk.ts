@@ -4,10 +4,9 @@ import { randomBytes } from "node:crypto";
 import { open, rm, statfs } from "node:fs/promises";
 import { join } from "node:path";
 import { promisify } from "node:util";
-import { type Query, RpcServer } from "#test/support/rpc_server.ts";
+import { apiOffline, type Query, RpcServer } from "#test/support/rpc_server.ts";
 
 const run = promisify(execFile);
-const env = { MODHOST_NODE_OFFLINE: "true" };
 
 /** Mounts a file system of a few bytes in a folder; gives what unmounts it. Undefined where that is not permitted. */
 export async function mountSmallDisk(folder: string, megabytes: number): Promise<(() => Promise<void>) | undefined> {
@@ -52,7 +51,7 @@ export async function fullDisk({ folder, toLastByte, signal, report }: FullDiskO
     if (!ok) wrong.push(`${when}: ${command} ${JSON.stringify(query)} answered ${body.toString().slice(-300)}`);
     return body;
   };
-  let server = await RpcServer.start({ folder, env });
+  let server = await RpcServer.start({ folder, env: apiOffline });
   try {
     const held = await fill(server);
     report?.(`full after ${held.cids.length} files`);
@@ -72,7 +71,7 @@ export async function fullDisk({ folder, toLastByte, signal, report }: FullDiskO
     };
     await readAll("on the full disk");
     await server.kill(signal);
-    server = await RpcServer.start({ folder, env });
+    server = await RpcServer.start({ folder, env: apiOffline });
     // What was not flushed may be gone.
     await must(server, "after the restart", "files/mkdir", { arg: "/loose", parents: "true", flush: "false" });
     await readAll("after the restart");

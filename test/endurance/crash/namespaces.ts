@@ -1,6 +1,6 @@
 /** Nodes on one folder, each with process ids of its own, as containers have them: one serves, and loses nothing. */
 import { inNamespace } from "#test/support/namespaces.ts";
-import { RpcServer } from "#test/support/rpc_server.ts";
+import { apiOffline, RpcServer } from "#test/support/rpc_server.ts";
 
 export interface NamespaceOptions {
   readonly folder: string;
@@ -21,8 +21,7 @@ const rivals = 2;
 /** To each of them in a cycle. */
 const adds = 10;
 
-const env = { MODHOST_NODE_OFFLINE: "true" };
-const start = (folder: string) => RpcServer.start({ folder, env, within: inNamespace });
+const start = (folder: string) => RpcServer.start({ folder, env: apiOffline, within: inNamespace });
 
 /** The host serves the rest, too, when its node does not open. */
 const serves = async (server: RpcServer) => (await server.call("id")).ok;

@@ -4,7 +4,7 @@ import { type IncomingMessage, request } from "node:http";
 import { Readable } from "node:stream";
 import { pipeline } from "node:stream/promises";
 import { setTimeout as pause } from "node:timers/promises";
-import { RpcServer } from "#test/support/rpc_server.ts";
+import { apiOffline, RpcServer } from "#test/support/rpc_server.ts";
 
 export interface Step {
   readonly name: string;
@@ -116,7 +116,7 @@ async function watched<T>(pid: number, work: () => Promise<T>): Promise<readonly
  */
 export async function grow(settings: GrowthSettings): Promise<readonly Step[]> {
   const { folder, entries, nodeFlags = [], report = () => {} } = settings;
-  await using server = await RpcServer.start({ folder, nodeFlags, env: { MODHOST_NODE_OFFLINE: "true" } });
+  await using server = await RpcServer.start({ folder, nodeFlags, env: apiOffline });
   const { url, pid } = server;
   const steps: Step[] = [];
 

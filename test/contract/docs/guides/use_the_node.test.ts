@@ -6,7 +6,7 @@ import { join } from "node:path";
 import { after, before, describe, test } from "node:test";
 import { promisify } from "node:util";
 import { createTestHost } from "#core/testing/index.ts";
-import { RpcServer } from "#test/support/rpc_server.ts";
+import { apiOnly, RpcServer } from "#test/support/rpc_server.ts";
 import { project, readGuide, shownFiles, writeFiles } from "./support.ts";
 
 const run = promisify(execFile);
@@ -43,7 +43,10 @@ describe("programs of the guide to the node print what it shows", () => {
       const code = served.replace(clients[0], client);
       await writeFiles(folder, [{ name: `served_by_${client}.ts`, code }]);
       const data = await mkdtemp(join(folder, "data-"));
-      await using server = await RpcServer.start({ folder: data, env: { MODHOST_API_PUBSUB_WIRE: "multibase" } });
+      await using server = await RpcServer.start({
+        folder: data,
+        env: { ...apiOnly, MODHOST_API_PUBSUB_WIRE: "multibase" },
+      });
       assert.equal(await printed(`served_by_${client}.ts`, server.url), shownAfter("notes.ts"));
     });
   }

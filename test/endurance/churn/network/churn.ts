@@ -11,7 +11,7 @@ import { digestOf, keystream } from "#test/support/content.ts";
 import { Report } from "#test/support/network/report.ts";
 import { Rpc } from "#test/support/network/rpc.ts";
 import { allowTunnels } from "#test/support/network/tunnels.ts";
-import { RpcServer } from "#test/support/rpc_server.ts";
+import { apiOnly, RpcServer } from "#test/support/rpc_server.ts";
 import { cutOff, type Kept, play } from "./scenes.ts";
 import type { Holdings } from "./subject.ts";
 
@@ -90,7 +90,7 @@ async function playRound({ node, report, kept, folder, round, peers }: Round): P
       Array.from({ length: peers }, async (_, at) => {
         const own = join(folder, `${round}-${at}`);
         await mkdir(own);
-        const server = await RpcServer.start({ folder: own });
+        const server = await RpcServer.start({ folder: own, env: apiOnly });
         servers.push(server);
         const peer = await Rpc.of(`peer ${round}-${at}`, server.url);
         await allowTunnels(peer);

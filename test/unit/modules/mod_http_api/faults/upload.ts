@@ -13,7 +13,7 @@ import { join } from "node:path";
 import { Readable } from "node:stream";
 import { pipeline } from "node:stream/promises";
 import { fileURLToPath } from "node:url";
-import { RpcServer } from "#test/support/rpc_server.ts";
+import { apiOffline, RpcServer } from "#test/support/rpc_server.ts";
 import { multipart } from "#test/unit/modules/mod_http_api/support.ts";
 
 const mebibyte = 1024 * 1024;
@@ -37,7 +37,7 @@ export async function upload({ mebibytes, store }: Upload): Promise<Uploaded> {
   try {
     await using server = await RpcServer.start({
       folder,
-      env: { MODHOST_MODULES_ENABLED: "http,http_api" },
+      env: apiOffline,
       nodeFlags: ["--max-old-space-size=128"],
     });
     await server.call("add", { "only-hash": "true" }, { first: Buffer.alloc(mebibyte) });
