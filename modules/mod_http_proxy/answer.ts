@@ -42,6 +42,8 @@ export async function upgrade(
     far.socket.destroy();
     return 502;
   }
+  // From here on the two connections end each other, with what is still on its way.
+  event.response.on_destroy = undefined;
   const near = event.tunnel();
   const lines = [`HTTP/1.1 101 ${STATUS_CODES[101]}`, "Connection: Upgrade", "Upgrade: websocket"];
   for (let at = 0; at < fields.length; at += 2) lines.push(`${fields[at]}: ${fields[at + 1]}`);

@@ -5,7 +5,7 @@ import type { TLSSocket } from "node:tls";
 import { ModhostError } from "../../core/index.ts";
 import type { HttpRequest } from "../../core/types.ts";
 import { faultOf, UpstreamFault } from "./fault.ts";
-import type { Framing } from "./fields.ts";
+import { type Framing, requestTrailers } from "./fields.ts";
 import type { Settings } from "./settings.ts";
 import type { Upstream } from "./upstream.ts";
 
@@ -141,8 +141,7 @@ export class Attempt {
         if (!outgoing.write(piece)) await this.#drained();
       }
       if (outgoing.destroyed) return;
-      const { rawTrailers } = request.raw;
-      if (rawTrailers.length > 0) outgoing.addTrailers(pairsOf(rawTrailers));
+      if (request.raw.rawTrailers.length > 0) outgoing.addTrailers(requestTrailers(request.raw.rawTrailers));
       outgoing.end();
       if (!this.#isSettled) this.#waitForAnswer();
     } catch (error) {
@@ -205,10 +204,4 @@ export class Attempt {
     this.#stopWaiting();
     this.#settle.reject(error);
   }
-}
-
-function pairsOf(raw: readonly string[]): [string, string][] {
-  const pairs: [string, string][] = [];
-  for (let at = 0; at < raw.length; at += 2) pairs.push([raw[at] as string, raw[at + 1] as string]);
-  return pairs;
 }

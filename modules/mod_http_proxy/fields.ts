@@ -8,6 +8,9 @@ import type { Header, Place, Settings } from "./settings.ts";
 /** What this proxy calls itself (RFC 9110, 7.6.3). */
 const PSEUDONYM = "modhost";
 
+/** Hosts of this kind that may stand one before the other. */
+const MAX_HOPS = 8;
+
 /** Of a request, what is of one connection, and what is written anew. */
 const ofRequest: ReadonlySet<string> = new Set([
   ...connectionFields,
@@ -100,6 +103,22 @@ export function requestFields(request: HttpRequest, deps: RequestFieldsDeps): st
   }
   if (framing.expects) fields.push("Expect", "100-continue");
   return fields;
+}
+
+/** What follows the body of a request, less what is none of a client's to say, wherever it stands. */
+export function requestTrailers(raw: readonly string[]): [string, string][] {
+  const trailers: [string, string][] = [];
+  for (let at = 0; at < raw.length; at += 2) {
+    const key = (raw[at] as string).toLowerCase();
+    if (ofRequest.has(key) || forwardingFields.has(key.replaceAll("_", "-"))) continue;
+    trailers.push([raw[at] as string, raw[at + 1] as string]);
+  }
+  return trailers;
+}
+
+/** A request that has come through here so often goes round in a circle. */
+export function isLooping({ headers }: HttpRequest): boolean {
+  return headers.via !== undefined && headers.via.split(` ${PSEUDONYM}`).length > MAX_HOPS;
 }
 
 function wantsTrailers(te: string | undefined): boolean {

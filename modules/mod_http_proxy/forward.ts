@@ -1,9 +1,9 @@
 /** A request on its way: to one upstream or to one after the other, until one answers. */
 import type { HttpEvent, Module } from "../../core/types.ts";
 import type { ProxiedApp } from "./app.ts";
-import { type Answer, Attempt } from "./attempt.ts";
+import { type Answer, Attempt, type AttemptDeps } from "./attempt.ts";
 import { UpstreamFault } from "./fault.ts";
-import { framingOf, requestFields } from "./fields.ts";
+import { framingOf, isLooping, requestFields } from "./fields.ts";
 import type { ProxyFigures } from "./figures.ts";
 import type { Family } from "./forwarded.ts";
 import { type AskedPath, askedPath } from "./paths.ts";
@@ -12,6 +12,7 @@ import { Upstream } from "./upstream.ts";
 /** Methods that may be sent twice (RFC 9110, 9.2.2). */
 const idempotent: ReadonlySet<string> = new Set(["GET", "HEAD", "OPTIONS", "PUT", "DELETE", "TRACE"]);
 const EARLY_HINTS = 103;
+const LOOP_DETECTED = 508;
 
 export interface ForwardDeps {
   readonly module: Pick<Module, "log" | "now">;
@@ -41,12 +42,20 @@ export interface Received extends Answer {
  * any more; rejects with what went wrong with the body on its way from the client.
  */
 export async function ask(asked: Asked, deps: ForwardDeps): Promise<Received | number | undefined> {
-  const { event, app, rest, isUpgrade } = asked;
+  const { event, app, rest } = asked;
   const { request } = event;
   const { settings } = app;
   const { module, figures } = deps;
   const path = askedPath(request, rest, settings.path);
   if (path === undefined) return 400;
+  if (isLooping(request)) {
+    module.log.warn(
+      "%s: request %s goes round in a circle: an upstream leads back to this server",
+      app.name,
+      request.id,
+    );
+    return LOOP_DETECTED;
+  }
   const framing = framingOf(request);
   if (settings.max_body > 0 && Number(framing.length ?? 0) > settings.max_body) return 413;
   const began = performance.now();
@@ -59,33 +68,8 @@ export async function ask(asked: Asked, deps: ForwardDeps): Promise<Received | n
     const upstream = stale ?? app.choose(module.now(), request.ip, failed);
     if (!(upstream instanceof Upstream)) return last === undefined ? unavailable(asked, deps, upstream) : last.status;
     if (attempts > 0) figures.retried(app, upstream);
-    const { place } = upstream;
-    const fields = requestFields(request, {
-      settings,
-      place,
-      family: deps.family(),
-      prefix: path.hidden,
-      framing,
-      isUpgrade,
-    });
-    const informed = (status: number, raw: readonly string[]) => inform(event, status, raw);
-    const isFresh = stale !== undefined;
-    let attempt: Attempt;
-    try {
-      attempt = new Attempt({
-        request,
-        upstream,
-        settings,
-        path: `${place.basePath}${path.target}`,
-        fields,
-        framing,
-        isFresh,
-        informed,
-      });
-    } catch {
-      // HTTP/2 lets characters through that no request line can have.
-      return 400;
-    }
+    const attempt = attemptOf(asked, deps, { upstream, path, framing, isFresh: stale !== undefined });
+    if (attempt === undefined) return 400;
     // Nobody waits any more, or the answer is complete, and so is the request.
     event.response.on_destroy = () => attempt.abort();
     try {
@@ -105,6 +89,36 @@ export async function ask(asked: Asked, deps: ForwardDeps): Promise<Received | n
       failed.add(upstream);
       last = error;
     }
+  }
+}
+
+/** Undefined for a path that no request line can have: HTTP/2 lets more characters through. */
+function attemptOf(
+  { event, app: { settings }, isUpgrade }: Asked,
+  { family }: ForwardDeps,
+  { path, ...how }: Pick<AttemptDeps, "upstream" | "framing" | "isFresh"> & { readonly path: AskedPath },
+): Attempt | undefined {
+  const { place } = how.upstream;
+  const fields = requestFields(event.request, {
+    settings,
+    place,
+    family: family(),
+    prefix: path.hidden,
+    framing: how.framing,
+    isUpgrade,
+  });
+  try {
+    return new Attempt({
+      ...how,
+      request: event.request,
+      settings,
+      fields,
+      path: `${place.basePath}${path.target}`,
+      informed: (status, raw) => inform(event, status, raw),
+    });
+  } catch (error) {
+    if ((error as NodeJS.ErrnoException).code === "ERR_UNESCAPED_CHARACTERS") return undefined;
+    throw error;
   }
 }
 

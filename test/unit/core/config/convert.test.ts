@@ -108,6 +108,14 @@ describe("convert", () => {
     });
   });
 
+  test("leaves out what may be left out", () => {
+    const ca = { type: "path", required: false, describe: "" } as const;
+    assert.deepEqual(read("object", { a: {} }, { entries: { ca } }), { a: {} });
+    assert.deepEqual(read("object", { a: { ca: "ca.pem" } }, { entries: { ca } }), {
+      a: { ca: join(folder, "ca.pem") },
+    });
+  });
+
   test("names the field of an entry that is missing, unknown or wrong", () => {
     assert.throws(() => read("object", { a: {} }, { entries }), /option\.a\.key is not set/);
     assert.throws(

@@ -322,3 +322,40 @@ describe("what others see of an upgrade", () => {
     assert.deepEqual(brief("PUT", "/app/chat/a"), [405, []]);
   });
 });
+
+describe("a handler may take the connection itself", () => {
+  test("once, with what has come on it, and the request lasts as long as it does", async () => {
+    const over = Promise.withResolvers<void>();
+    const faults: unknown[] = [];
+    await using host = await TestService.start({
+      route: {
+        "WS /own": (event) => {
+          const { socket, head } = event.tunnel();
+          try {
+            event.accept();
+          } catch (error) {
+            faults.push((error as ModhostError).code);
+          }
+          event.response.on_destroy = over.resolve;
+          socket.write(`HTTP/1.1 101 Switching Protocols\r\n\r\n${head}`);
+          socket.pipe(socket);
+        },
+        "WS /broken": (event) => {
+          event.tunnel();
+          throw new Error("no");
+        },
+      },
+    });
+    using client = await RawConnection.open(host.port);
+    client.write(`${handshake("/app/own")}early `);
+    await client.until(/\r\n\r\nearly $/);
+    client.write("late");
+    await client.until(/late$/);
+    assert.deepEqual([faults, host.service.active().length], [["WEBSOCKET_INVALID"], 1]);
+    client.destroy();
+    await over.promise;
+    assert.equal(host.service.active().length, 0);
+    assert.equal(await rawExchange(host.port, handshake("/app/broken")), "", "what is thrown ends the connection");
+    assert.match(host.errors.join(), /Error: no/);
+  });
+});

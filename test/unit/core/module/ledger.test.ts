@@ -96,3 +96,15 @@ test("counts says how many effects of each kind there are", () => {
   ledger.add(effect("item", "c"));
   assert.deepEqual(ledger.counts(), { hook: 2, item: 1 });
 });
+
+test("an effect can be undone by itself, once, before its module leaves", async () => {
+  const { ledger, effect, seen } = bench();
+  ledger.activate();
+  const entry = ledger.add(effect("item", "a"));
+  ledger.add(effect("item", "b"));
+  entry.undo();
+  entry.undo();
+  assert.deepEqual([seen, ledger.counts()], [["+a", "+b", "-a"], { item: 1 }]);
+  await ledger.close(wait);
+  assert.deepEqual(seen, ["+a", "+b", "-a", "-b"]);
+});

@@ -111,6 +111,19 @@ describe("a proxied request", () => {
     assert.deepEqual([moved.asked.url, moved.asked.headers.host], ["/v2/inner/a/", "name.test"]);
   });
 
+  test("that goes round in a circle is ended", async () => {
+    await using server = await upstream();
+    await using host = await proxied({ app: { upstreams: [server.url] } });
+    const ask = (hops: number) =>
+      host
+        .client("HTTP/1.1")
+        .request({ path: "/app", headers: { via: new Array(hops).fill("1.1 modhost").join(", ") } });
+    const few = await ask(7);
+    assert.deepEqual([few.status, told(few).headers.via?.split(", ").length], [200, 8]);
+    assert.equal((await ask(8)).status, 508);
+    assert.equal(server.seen.length, 1);
+  });
+
   test("with a segment .. is refused, since the upstream might leave its app by it", async () => {
     await using server = await upstream();
     await using host = await proxied({ app: { upstreams: [`${server.url}/inner`] } });

@@ -136,9 +136,10 @@ describe("a request body", () => {
     raw.write(asked("/app", "Transfer-Encoding: chunked\r\nTrailer: X-Sum\r\nExpect: 100-continue\r\n", "POST"));
     await raw.until(/^HTTP\/1\.1 100 Continue\r\n\r\n/);
     raw.write("5\r\nhello\r\n");
-    raw.write("0\r\nX-Sum: 5\r\n\r\n");
+    raw.write("0\r\nX-Sum: 5\r\nX_Forwarded_For: 6.6.6.6\r\nHost: b\r\n\r\n");
     const [, json = ""] = await raw.until(/\r\n(\{.*\})/);
     const { body, trailers, headers } = told({ text: json });
+    assert.deepEqual(Object.keys(trailers), ["x-sum"]);
     assert.deepEqual([body, trailers["x-sum"], headers["transfer-encoding"]], ["hello", "5", "chunked"]);
   });
 
