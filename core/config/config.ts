@@ -49,7 +49,7 @@ const spellings = (text: string): string[] => [
   encodeURIComponent(text.toWellFormed()),
 ];
 
-const environmentPrefix = "MODHOST_";
+export const environmentPrefix = "MODHOST_";
 
 /**
  * One configuration and the declarations of its options. Values are read through the declarations; a name that nobody

@@ -1,4 +1,5 @@
 /** The program of a worker: runs one instance of an isolated module, and does what the host asks of it. */
+import { syncBuiltinESMExports } from "node:module";
 import { parentPort, workerData } from "node:worker_threads";
 import { type ModuleCode, readCode } from "../module/code.ts";
 import { Deadline } from "../module/deadline.ts";
@@ -12,8 +13,11 @@ import { WorkerHttp } from "./http.ts";
 import { logTo } from "./log.ts";
 import type { Described, Loaded, ProvidedApp, Serving, WorkerCode, WorkerTask } from "./messages.ts";
 
+/** Exit code of a worker that wanted to abort or to kill the process: as after SIGABRT. */
+const ABORTED = 134;
 const { source, loadTimeout } = workerData as WorkerCode;
 installHooks();
+endsAlone();
 
 const channel: Channel = new Channel(parentPort as unknown as Port, {
   ping: () => process.memoryUsage().external,
@@ -46,6 +50,14 @@ const stray = (error: unknown) => {
 };
 process.on("unhandledRejection", stray);
 process.on("uncaughtException", stray);
+
+/** What ends the process of the host elsewhere ends this worker. */
+function endsAlone(): void {
+  const { kill } = process;
+  process.abort = () => process.exit(ABORTED);
+  process.kill = (pid, signal) => (pid === process.pid && signal !== 0 ? process.exit(ABORTED) : kill(pid, signal));
+  syncBuiltinESMExports();
+}
 
 function instance(): Instance {
   return made as Instance;

@@ -1,6 +1,7 @@
 /** A worker thread of an isolated module, and how long it may live. */
 import { Worker } from "node:worker_threads";
-import type { Config } from "../config/index.ts";
+import { type Config, environmentPrefix } from "../config/index.ts";
+import { appName } from "../http/app_urls.ts";
 import { failure, type InstanceOwner } from "../module/code.ts";
 import { Deadline } from "../module/deadline.ts";
 import type { ModuleSource } from "../module/locate.ts";
@@ -32,13 +33,19 @@ export function heapOf(deps: IsolationDeps): number {
   return Number(deps.config().value("isolated_heap"));
 }
 
-/**
- * What any module may read: options of the host and of HTTP but for their secrets, and what nobody declares, which may be
- * meant for it.
- */
-function isPublic(declared: (OptionDeclaration & { readonly owner: string }) | undefined): boolean {
-  if (declared === undefined) return true;
-  return (declared.owner === "core" || declared.owner === "http") && declared.secret === undefined;
+/** What any module may read: options of the host and of HTTP but for their secrets. */
+function isPublic({ owner, secret }: OptionDeclaration & { readonly owner: string }): boolean {
+  return (owner === "core" || owner === "http") && secret === undefined;
+}
+
+/** What nobody declares may be a secret of a module that is not loaded: by its name it is meant for this one. */
+function isNamedFor(module: string, option: string): boolean {
+  return [module, appName(module)].some((name) => option === name || option.startsWith(`${name}_`));
+}
+
+/** What a worker sees of the environment: options reach it as far as it may read them. */
+function environment(): NodeJS.ProcessEnv {
+  return Object.fromEntries(Object.entries(process.env).filter(([name]) => !name.startsWith(environmentPrefix)));
 }
 
 /** What an instance is made from, of all that the host knows. `options`: those that the module declares. */
@@ -50,8 +57,12 @@ export function taskOf(
 ): WorkerTask {
   const config = deps.config();
   const all = config.declarations();
-  const isHanded = (option: string) =>
-    option !== "hosts" && (Object.hasOwn(options, option) || isPublic(all.get(option)));
+  const isHanded = (option: string) => {
+    if (option === "hosts") return false;
+    if (Object.hasOwn(options, option)) return true;
+    const declared = all.get(option);
+    return declared === undefined ? isNamedFor(name, option) : isPublic(declared);
+  };
   const declarations: Record<string, Record<string, object>> = {};
   for (const [option, { owner, ...declaration }] of all) {
     if (owner !== "core" && isHanded(option)) (declarations[owner] ??= {})[option] = declaration;
@@ -86,6 +97,7 @@ export class WorkerThread {
     this.#deps = deps;
     this.#worker = new Worker(program, {
       workerData,
+      env: environment(),
       name: `modhost ${name}`,
       resourceLimits: { maxOldGenerationSizeMb: Math.ceil(heapOf(deps) / 2 ** 20) },
     });
