@@ -65,3 +65,14 @@ export function headerTable(raw: readonly string[]): Record<string, string | und
   }
   return table;
 }
+
+/** The lines of a header under this name alone, in lower case: in the table above another spelling of it counts, too. */
+export function lineOf(raw: readonly string[], name: string): string | undefined {
+  let value: string | undefined;
+  for (let at = 0; at < raw.length; at += 2) {
+    const line = raw[at] as string;
+    if (line.length !== name.length || line.toLowerCase() !== name) continue;
+    value = value === undefined ? raw[at + 1] : `${value}, ${raw[at + 1]}`;
+  }
+  return value;
+}

@@ -19,6 +19,7 @@ export { precondition, rangeHolds, type Validators, validatorsOf } from "./condi
 export { type CorsPolicy, corsPolicy } from "./cors.ts";
 export { event_stream } from "./event_stream.ts";
 export { answerConditions, answerRanges, type ConditionAnswer, type RangeAnswer } from "./file_answer.ts";
+export { lineOf } from "./head.ts";
 export { checkHeaderName, readHeaders } from "./header_option.ts";
 export { followCuts } from "./in_flight.ts";
 export { httpMethods, patternHint } from "./keys.ts";

@@ -13,7 +13,7 @@ import type {
 } from "../types.ts";
 import type { CountingToken, TokenBearer } from "../util/token_use.ts";
 import { IncomingBody } from "./body.ts";
-import { headerTable } from "./head.ts";
+import { headerTable, lineOf } from "./head.ts";
 import { MAX_JSON_BYTES, parseJson } from "./json_body.ts";
 import { readParts } from "./multipart.ts";
 import type { NodeRequest, NodeResponse } from "./node_messages.ts";
@@ -209,8 +209,20 @@ export class Request implements HttpRequest, TokenBearer {
     this.#leave?.abort(new DOMException("The module that answers the request is leaving", "AbortError"));
   }
 
+  /** What proxies tell: a client can send `X_Forwarded_For` past one that writes `X-Forwarded-For`. */
+  get #forwarding(): RequestHeaders {
+    const { headers, raw } = this;
+    const { x_forwarded_for, x_forwarded_proto, forwarded } = headers;
+    if ((x_forwarded_for ?? x_forwarded_proto ?? forwarded) === undefined) return headers;
+    return {
+      x_forwarded_for: lineOf(raw.rawHeaders, "x-forwarded-for"),
+      x_forwarded_proto: lineOf(raw.rawHeaders, "x-forwarded-proto"),
+      forwarded: lineOf(raw.rawHeaders, "forwarded"),
+    };
+  }
+
   get #facts(): ClientFacts {
-    this.#client ??= this.#exchange.service.proxies.client(this.#peer, this.#encrypted, this.headers);
+    this.#client ??= this.#exchange.service.proxies.client(this.#peer, this.#encrypted, this.#forwarding);
     return this.#client;
   }
 }

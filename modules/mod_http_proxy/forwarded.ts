@@ -1,4 +1,5 @@
 /** Who asks, for upstreams: the forwarding headers of this proxy, and of those before it that are trusted. */
+import { lineOf } from "../../core/http/index.ts";
 import type { HttpRequest } from "../../core/types.ts";
 
 /** Headers that only proxies may write: whatever others say by them is dropped. In lower case, with dashes. */
@@ -20,7 +21,7 @@ export type Family = "x-forwarded" | "forwarded";
 /** As a flat list of names and values. `prefix`: of the app, where upstreams do not see it. */
 export function forwardedFields(request: HttpRequest, family: Family, prefix: string): string[] {
   const isTrusted = request.from_proxy;
-  const told = (name: string) => (isTrusted ? lineOf(request, name) : undefined);
+  const told = (name: string) => (isTrusted ? lineOf(request.raw.rawHeaders, name) : undefined);
   const peer = request.conn.ip() || "unknown";
   const proto = request.secure ? "https" : "http";
   const host = (family === "x-forwarded" ? told("x-forwarded-host") : undefined) ?? hostOf(request);
@@ -53,15 +54,6 @@ export function forwardedFields(request: HttpRequest, family: Family, prefix: st
 
 export function hostOf({ url, headers }: HttpRequest): string | undefined {
   return url.host ?? headers.host;
-}
-
-/** The lines of a header under this name alone: another spelling of it is none of the proxy's. */
-function lineOf({ raw }: HttpRequest, name: string): string | undefined {
-  const values: string[] = [];
-  for (let at = 0; at < raw.rawHeaders.length; at += 2) {
-    if ((raw.rawHeaders[at] as string).toLowerCase() === name) values.push(raw.rawHeaders[at + 1] as string);
-  }
-  return values.length === 0 ? undefined : values.join(", ");
 }
 
 function listOf(value: string | undefined): string[] {

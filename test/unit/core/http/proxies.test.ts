@@ -1,6 +1,8 @@
 import assert from "node:assert/strict";
 import { describe, test } from "node:test";
 import { plainAddress, TrustedProxies } from "#core/http/proxies.ts";
+import { rawExchange } from "#test/support/raw.ts";
+import { TestService } from "#test/support/service.ts";
 
 const headers = (fields: Record<string, string>) => fields;
 
@@ -54,4 +56,14 @@ describe("trusted proxies", () => {
       assert.throws(() => new TrustedProxies([entry]), { code: "OPTION_INVALID", message: /trusted_proxies/ }, entry);
     }
   });
+});
+
+test("a header in another spelling is no proxy's word", async () => {
+  await using host = await TestService.start(
+    { route: { "GET /": ({ request }) => `${request.ip} ${request.secure}` } },
+    { trustedProxies: ["127.0.0.1"] },
+  );
+  const fields = "X-Forwarded-For: 192.0.2.7\r\nX_Forwarded_For: 6.6.6.6\r\nX_Forwarded_Proto: https\r\n";
+  const request = `GET /app/ HTTP/1.1\r\nHost: a\r\n${fields}Connection: close\r\n\r\n`;
+  assert.match(await rawExchange(host.port, request), /\r\n\r\n192\.0\.2\.7 false$/);
 });
