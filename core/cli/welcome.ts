@@ -1,6 +1,7 @@
 /** What `modhost run` tells once it serves: what is where, what failed and why, and what to try next. */
 import type { Host } from "../host.ts";
 import type { ModuleState } from "../types.ts";
+import { programName } from "../util/program_name.ts";
 import { printable } from "../util/text.ts";
 import { type AppAddresses, appAddresses, portText } from "./addresses.ts";
 import { httpOf, labelOf } from "./hosted.ts";
@@ -88,13 +89,14 @@ function failedLines(failed: readonly ModuleState[], { paint }: Shown): string[]
 /** What fits what was found. */
 function tips({ apps, failed, data, config }: Started): string[][] {
   const [first] = failed;
+  const program = programName();
   return [
-    ...(first === undefined ? [] : [["When its file is mended", `modhost reload ${first.name}`]]),
-    ...(apps.length > 0 ? [] : [["A first module", "modhost new hello, and modhost run ./mod_hello"]]),
+    ...(first === undefined ? [] : [["When its file is mended", `${program} reload ${first.name}`]]),
+    ...(apps.length > 0 ? [] : [["A first module", `${program} new hello, and ${program} run --watch ./mod_hello`]]),
     ...(config === undefined && !apps.some(isSite)
       ? [["Pages and modules go into", `${data}/www, ${data}/modules`]]
       : []),
-    ["How it is, from another terminal", "modhost status --watch"],
+    ["How it is, from another terminal", `${program} status --watch`],
   ];
 }
 

@@ -92,7 +92,7 @@ function tips({ apps, failed, config, files }: StartFacts): [string, string][] {
   const tip = (what: string, how: string): [string, string] => [what, how];
   return [
     ...(first === undefined ? [] : [tip("When the module is mended", code(`modhost reload ${first}`))]),
-    tip("A first module", `${code("modhost new hello")}, then ${code("modhost run ./mod_hello")}`),
+    tip("A first module", `${code("modhost new hello")}, then ${code("modhost run --watch ./mod_hello")}`),
     ...(files === undefined
       ? []
       : [tip("Pages of your own", `in ${code(files.folder)}; they are at ${link(files.path)}`)]),
@@ -100,7 +100,7 @@ function tips({ apps, failed, config, files }: StartFacts): [string, string][] {
       "An app at this address",
       `${code(`http_paths: { ${app?.name ?? "hello"}: / }`)} in ${config === undefined ? code("modhost.config.yaml") : "the config"}`,
     ),
-    tip("How the server is, in a terminal", code("modhost status")),
+    tip("How the server is, in a terminal", `${code("modhost status")}; in a clone ${code("npx modhost status")}`),
   ];
 }
 
