@@ -1,6 +1,7 @@
 /** Puts a snapshot into a folder: all of it is written and checked beside that folder, which then appears at once. */
 import { chmod, mkdir, open, readdir, rename, rm, statfs, writeFile } from "node:fs/promises";
 import { dirname, join, resolve } from "node:path";
+import { absent, PRIVATE_FILE, PRIVATE_FOLDER, syncFolder } from "./disk.ts";
 import type { Entry, Named } from "./repository/format.ts";
 import type { Repository } from "./repository/repository.ts";
 
@@ -22,8 +23,6 @@ export interface Restored {
   readonly former?: string;
 }
 
-const PRIVATE_FOLDER = 0o700;
-const PRIVATE_FILE = 0o600;
 /** In a folder that is not whole. */
 const mark = "restore-is-not-finished";
 
@@ -86,12 +85,7 @@ async function makeDraft(to: string): Promise<string> {
 }
 
 /** Undefined for a folder that is missing. */
-function namesIn(folder: string): Promise<string[] | undefined> {
-  return readdir(folder).catch((error: NodeJS.ErrnoException) => {
-    if (error.code !== "ENOENT") throw error;
-    return undefined;
-  });
-}
+const namesIn = (folder: string): Promise<string[] | undefined> => readdir(folder).catch(absent);
 
 async function requireRoom(folder: string, needed: number): Promise<void> {
   const { bavail, bsize, blocks } = await statfs(folder);
@@ -143,9 +137,4 @@ async function writeEntry(
   } finally {
     await file.close();
   }
-}
-
-async function syncFolder(path: string): Promise<void> {
-  const handle = await open(path);
-  await handle.sync().finally(() => handle.close());
 }

@@ -5,11 +5,11 @@ import { packageVersion, reasonOf } from "../../core/index.ts";
 import type { BackupItem, HeldData, Module, OwnedItem } from "../../core/types.ts";
 import { FolderPlace } from "./places/folder.ts";
 import { openPlace, type PlaceSettings, readSecret } from "./places/open.ts";
-import { openRepository } from "./repository/repository.ts";
+import { openRepository, type Repository } from "./repository/repository.ts";
 import { prune } from "./repository/upkeep.ts";
 import { type Part, writeSnapshot } from "./repository/write.ts";
-import { hostFiles } from "./snapshot/host_files.ts";
-import { Layout } from "./snapshot/layout.ts";
+import { hostBytes, hostFiles } from "./snapshot/host_files.ts";
+import { below, Layout } from "./snapshot/layout.ts";
 import type { BackupProgress, BackupResult } from "./types.ts";
 
 export interface RunDeps {
@@ -39,21 +39,28 @@ export async function runBackup(
   const repository = await openRepository(place, { secret: await readSecret(settings), make: true });
   const layout = new Layout({ config, data: resolve(data) });
   const warnings: string[] = [];
+  const time = new Date().toISOString();
   const held = await holdAll(items, layout, signal);
   try {
     const claimed = held.flatMap(({ data }) => Object.values(data.folders));
+    const around = claimed.find((folder) => below(folder, resolve(data)) !== undefined);
+    // Nobody knows what in it belongs to whom.
+    if (around !== undefined)
+      throw new Error(
+        `The data folder ${data} is in ${around}, a module's own: set data_path to a folder outside of it`,
+      );
     const named = [...certificatesOf(module), ...include].map((path) => resolve(directory, path));
     const roots = [...(config === undefined ? [] : [config]), resolve(data), ...named];
     const except = [...claimed, ...(place instanceof FolderPlace ? [place.name] : [])];
+    const total = held.reduce((sum, { data }) => sum + (data.bytes ?? 0), await hostBytes({ roots, except }));
     const host = hostFiles({ layout, roots, except, warn: (text) => warnings.push(text) });
     const parts: Part[] = [
       ...held.map(({ data, folders }) => ({ files: data.files, folders })),
       { files: host, folders: new Map(["config", "data", "files"].map((name) => [name, name])) },
     ];
     const notes = held.flatMap(({ data }) => data.notes ?? []);
-    const total = held.reduce((sum, { data }) => sum + (data.bytes ?? 0), 0);
     const facts = () => ({
-      time: new Date().toISOString(),
+      time,
       version: packageVersion(),
       machine: hostname(),
       ...(layout.config === undefined ? {} : { config: layout.config }),
@@ -64,13 +71,28 @@ export async function runBackup(
       signal,
       progress: (now) => progress({ ...now, total: Math.max(total, now.bytes) }),
     });
-    const pruned = keep === undefined ? undefined : await prune(repository, keep, { signal });
-    const { id, time, files, bytes, added } = snapshot;
+    const { id, files, bytes, added } = snapshot;
+    const removed = keep === undefined ? [] : await removeOlder(repository, { id, keep, signal });
     const seconds = Math.round((performance.now() - began) / 100) / 10;
-    const removed = pruned?.snapshots ?? [];
     return { id, time, place: place.name, files, bytes, added, seconds, removed, warnings };
   } finally {
     for (const { data } of held) await data.release();
+  }
+}
+
+interface Removal {
+  /** Of the snapshot that was made. */
+  readonly id: string;
+  readonly keep: number;
+  readonly signal: AbortSignal;
+}
+
+/** The ids of the snapshots that went. */
+async function removeOlder(repository: Repository, { id, keep, signal }: Removal): Promise<readonly string[]> {
+  try {
+    return (await prune(repository, keep, { signal })).snapshots;
+  } catch (error) {
+    throw new Error(`The backup ${id} is made, but older ones could not be removed: ${reasonOf(error)}`);
   }
 }
 

@@ -1,11 +1,10 @@
 /** A repository in a folder, for its owner alone. */
 import { randomBytes } from "node:crypto";
-import { type FileHandle, link, mkdir, open, readdir, readFile, rename, rm } from "node:fs/promises";
+import { link, mkdir, open, readdir, readFile, rename, rm } from "node:fs/promises";
 import { dirname, join } from "node:path";
+import { absent, PRIVATE_FILE, PRIVATE_FOLDER, syncFolder } from "../disk.ts";
 import type { Place } from "./place.ts";
 
-const PRIVATE_FOLDER = 0o700;
-const PRIVATE_FILE = 0o600;
 /** Files that are being written; a killed process leaves some behind. */
 const drafts = "drafts";
 
@@ -42,7 +41,7 @@ export class FolderPlace implements Place {
   async sync(): Promise<void> {
     for (const folder of [...this.#unsynced]) {
       this.#unsynced.delete(folder);
-      await using(await open(folder), (handle) => handle.sync());
+      await syncFolder(folder);
     }
   }
 
@@ -69,10 +68,13 @@ export class FolderPlace implements Place {
     await this.#makeFolder(dirname(draft));
     await this.#makeFolder(dirname(path));
     try {
-      await using(await open(draft, "wx", PRIVATE_FILE), async (file) => {
+      const file = await open(draft, "wx", PRIVATE_FILE);
+      try {
         await file.writeFile(bytes);
         await file.sync();
-      });
+      } finally {
+        await file.close();
+      }
       await move(draft, path);
       this.#unsynced.add(dirname(path));
     } catch (error) {
@@ -87,17 +89,5 @@ export class FolderPlace implements Place {
     for (let each = path; made !== undefined && each.length >= made.length; each = dirname(each)) {
       this.#unsynced.add(dirname(each));
     }
-  }
-}
-
-function absent(error: NodeJS.ErrnoException): undefined {
-  if (error.code !== "ENOENT") throw error;
-}
-
-async function using<T>(handle: FileHandle, use: (handle: FileHandle) => Promise<T>): Promise<T> {
-  try {
-    return await use(handle);
-  } finally {
-    await handle.close();
   }
 }

@@ -10,13 +10,13 @@ const NEWLINE = 0x0a;
 
 /** Pieces of the same length. */
 export async function* fixedPieces(content: AsyncIterable<Uint8Array>): AsyncGenerator<Buffer> {
-  let parts: Uint8Array[] = [];
+  let parts: Buffer[] = [];
   let length = 0;
   for await (let rest of content) {
     while (rest.length > 0) {
       const taken = rest.subarray(0, PIECE_BYTES - length);
-      // The reader may use its array again.
-      parts.push(taken.slice());
+      // A copy: the reader may use its memory again. (`slice` of a Buffer is none.)
+      parts.push(Buffer.from(taken));
       length += taken.length;
       rest = rest.subarray(taken.length);
       if (length < PIECE_BYTES) continue;

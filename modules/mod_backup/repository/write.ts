@@ -1,6 +1,7 @@
 /** Makes a snapshot: writes what the repository does not have yet, and at the end what refers to it all. */
 import { setImmediate as nextTurn } from "node:timers/promises";
 import type { BackupFile, HeldData } from "../../../core/types.ts";
+import { PRIVATE_FILE, PRIVATE_FOLDER } from "../disk.ts";
 import { fixedPieces, linePieces, PIECE_BYTES } from "./cut.ts";
 import { type Entry, FORMAT, type Named, type Piece, type Snapshot, type SnapshotFacts } from "./format.ts";
 import { lock } from "./lock.ts";
@@ -25,9 +26,6 @@ export interface WriteOptions {
   readonly signal: AbortSignal;
   readonly progress: (progress: WriteProgress) => void;
 }
-
-const PRIVATE_FILE = 0o600;
-const PRIVATE_FOLDER = 0o700;
 
 /**
  * `facts` is called when all files were read.

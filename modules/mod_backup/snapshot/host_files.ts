@@ -3,6 +3,7 @@ import type { Stats } from "node:fs";
 import { type FileHandle, open, opendir, stat } from "node:fs/promises";
 import { join, sep } from "node:path";
 import type { BackupFile } from "../../../core/types.ts";
+import { absent } from "../disk.ts";
 import { below, type Layout } from "./layout.ts";
 
 export interface HostFilesOptions {
@@ -17,63 +18,77 @@ export interface HostFilesOptions {
 
 const READ_BYTES = 1024 * 1024;
 
-/** Each file is open from when it is given until the next one is asked for: it is read even if it goes meanwhile. */
-export async function* hostFiles({ layout, roots, except, warn }: HostFilesOptions): AsyncGenerator<BackupFile> {
+interface Found {
+  readonly path: string;
+  readonly stats: Stats;
+}
+
+/**
+ * What goes while it is looked for is no part of the backup. Each file is open from when it is given until the next one is
+ * asked for: it is read even if it goes meanwhile.
+ */
+export async function* hostFiles(options: HostFilesOptions): AsyncGenerator<BackupFile> {
+  const { layout, warn } = options;
+  for await (const { path, stats } of found(options)) {
+    const { folder, path: inside } = layout.placeOf(path);
+    if (!stats.isDirectory()) yield* fileAt(path, { folder, path: slashed(inside) }, warn);
+    else if (inside !== "") yield { folder, path: `${slashed(inside)}/`, mode: stats.mode, read: nothing };
+  }
+}
+
+/** Bytes of all that `hostFiles` would give now. */
+export async function hostBytes(options: Omit<HostFilesOptions, "warn" | "layout">): Promise<number> {
+  let bytes = 0;
+  for await (const { stats } of found({ ...options, warn: () => {} })) bytes += stats.isFile() ? stats.size : 0;
+  return bytes;
+}
+
+/** All files and folders, each once. */
+async function* found({ roots, except, warn }: Omit<HostFilesOptions, "layout">): AsyncGenerator<Found> {
   const given = new Set<string>();
   const isLeftOut = (path: string) => except.some((each) => below(each, path) !== undefined);
 
-  async function* filesAt(path: string): AsyncGenerator<BackupFile> {
+  async function* at(path: string): AsyncGenerator<Found> {
     if (given.has(path) || isLeftOut(path)) return;
     given.add(path);
-    const found = await stat(path).catch(gone);
-    if (found === undefined) return;
-    if (found.isDirectory()) yield* folderAt(path, found);
-    else if (found.isFile()) yield* fileAt(path);
-  }
-
-  async function* folderAt(path: string, { mode }: Stats): AsyncGenerator<BackupFile> {
-    const place = layout.placeOf(path);
-    if (place.path !== "") yield { folder: place.folder, path: `${slashed(place.path)}/`, mode, read: nothing };
-    const entries = await Array.fromAsync((await opendir(path).catch(gone)) ?? []);
+    const stats = await stat(path).catch(absent);
+    if (stats?.isDirectory() !== true) {
+      if (stats?.isFile() === true) yield { path, stats };
+      return;
+    }
+    yield { path, stats };
+    const entries = await Array.fromAsync((await opendir(path).catch(absent)) ?? []);
     for (const entry of entries.sort((one, other) => (one.name < other.name ? -1 : 1))) {
       const inner = join(path, entry.name);
-      if (entry.isSymbolicLink())
-        warn(`${inner} is a symbolic link, and is left out: name its target in backup_include`);
-      else yield* filesAt(inner);
+      if (!entry.isSymbolicLink()) yield* at(inner);
+      else warn(`${inner} is a symbolic link, and is left out: name its target in backup_include`);
     }
   }
 
-  async function* fileAt(path: string): AsyncGenerator<BackupFile> {
-    const file = await open(path).catch(gone);
-    if (file === undefined) return;
-    try {
-      const found = await file.stat();
-      const place = layout.placeOf(path);
-      const state = `${found.size} ${found.mtimeMs} ${found.ino}`;
-      yield {
-        folder: place.folder,
-        path: slashed(place.path),
-        mode: found.mode,
-        state,
-        read: (from) => content(file, { from, to: found.size }),
-      };
-      const after = await file.stat();
-      if (after.size < found.size || (after.size === found.size && after.mtimeMs !== found.mtimeMs))
-        warn(`${path} was changed while it was read: the backup may have parts of both`);
-    } finally {
-      await file.close();
-    }
-  }
+  for (const root of roots) yield* at(root);
+}
 
-  for (const root of roots) yield* filesAt(root);
+async function* fileAt(
+  path: string,
+  place: Pick<BackupFile, "folder" | "path">,
+  warn: HostFilesOptions["warn"],
+): AsyncGenerator<BackupFile> {
+  const file = await open(path).catch(absent);
+  if (file === undefined) return;
+  try {
+    const before = await file.stat();
+    const { size, mode, mtimeMs, ino } = before;
+    yield { ...place, mode, state: `${size} ${mtimeMs} ${ino}`, read: (from) => content(file, { from, to: size }) };
+    const after = await file.stat();
+    // What is only appended to is whole, up to where it was.
+    if (after.size < size || (after.size === size && after.mtimeMs !== mtimeMs))
+      warn(`${path} was changed while it was read: the backup may have parts of both`);
+  } finally {
+    await file.close();
+  }
 }
 
 const slashed = (path: string): string => path.split(sep).join("/");
-
-/** What goes while it is looked for is no part of the backup. */
-function gone(error: NodeJS.ErrnoException): undefined {
-  if (error.code !== "ENOENT") throw error;
-}
 
 async function* nothing(): AsyncGenerator<Uint8Array> {}
 

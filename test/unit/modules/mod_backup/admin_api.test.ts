@@ -126,6 +126,16 @@ test("data that cannot be held fails it, and names the module", async (t) => {
   assert.deepEqual(lines.slice(-1), [{ failed: "The data of the module keeper cannot be held: not today" }]);
 });
 
+test("a data folder that is within a module's own is refused, and the data is released", async (t) => {
+  const calls: string[] = [];
+  const host = await held(t, {
+    hold: async () => ({ folders: { store: "/" }, files: [], release: () => calls.push("released") }),
+  });
+  const [last] = (await asked(host.socket, { to: host.to }).lines).slice(-1);
+  assert.match(JSON.stringify(last), /The data folder .* is in \/, a module's own/);
+  assert.deepEqual(calls, ["released"]);
+});
+
 test("another place is taken through the socket alone, and keep is a number", async (t) => {
   const host = await held(t);
   const headers = { "content-type": "application/json", connection: "close" };

@@ -28,6 +28,9 @@ const place = () => join(host.folder, "backups");
 const backUp = (more = {}): Promise<BackupResult> =>
   host.host.exports<BackupModule>("backup").run({ to: place(), ...more }, { signal, progress });
 
+/** A file of the host's own, of some pieces. */
+const large = noise(9_000_001, 12);
+
 /** What was answered, and must be in a backup that begins later. */
 interface Answered {
   readonly pins: Map<string, string>;
@@ -73,6 +76,7 @@ test("while blocks, pins and files come and go, and garbage is collected and com
   const answered: Answered = { pins: new Map(), files: new Map() };
   await node.key.gen("second");
   await writeFile(join(host.folder, "notes.txt"), "of the host");
+  await writeFile(join(host.folder, "large.bin"), large);
   for (let round = 0; round < 10; round += 1) await write(round, answered);
   let isOver = false;
   const writing = (async () => {
@@ -120,6 +124,7 @@ test("the backup holds the host's own files, and not itself", async () => {
   const to = join(host.folder, "own");
   await restore(repository, snapshot, { to, signal, progress });
   assert.equal(await readFile(join(to, "data", "notes.txt"), "utf8"), "of the host");
+  assert.ok((await readFile(join(to, "data", "large.bin"))).equals(large));
   const paths = await Array.fromAsync(repository.entries(snapshot), ({ path }) => path);
   assert.ok(!paths.some((path) => path.startsWith("backups/") || path.includes("lease") || path.includes("scratch")));
   assert.match(snapshot.notes.join(), /never run that node twice/);

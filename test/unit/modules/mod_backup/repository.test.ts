@@ -31,6 +31,19 @@ test("what was backed up is read again, large and small, empty files and folders
   assert.deepEqual([snapshot.files, snapshot.bytes], [32, big.length + 30 * 1000 + 435]);
 });
 
+test("a reader may use its memory again for each piece that it gives", async () => {
+  const { repository } = await opened();
+  const buffer = Buffer.alloc(1_000_003);
+  async function* read(from: number) {
+    for (let at = from; at < big.length; at += buffer.length) {
+      const length = big.copy(buffer, 0, at);
+      yield buffer.subarray(0, length);
+    }
+  }
+  const { id } = await snapshotOf(repository, [{ ...fileOf("big", big), read }]);
+  assert.equal((await contentsOf(repository, id)).big, hashOf(big));
+});
+
 test("a second backup reads and writes only what is new", async () => {
   const { place, repository } = await opened();
   const grown = Buffer.concat([big, noise(1000, 5)]);
