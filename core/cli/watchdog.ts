@@ -1,4 +1,5 @@
 /** Watches the event loop from another thread: says which module holds it up, where that module can no longer say so. */
+import { url } from "node:inspector";
 import { Worker } from "node:worker_threads";
 import { onNumbered, runningNow } from "../util/usage.ts";
 
@@ -11,6 +12,7 @@ export interface WatchdogOptions {
 
 /** What the thread is started with: a beat that the loop counts up, and the number of the module whose code runs. */
 export interface WatchdogTask extends WatchdogOptions {
+  /** The second number is 1 while a debugger may hold the main thread. */
   readonly beat: Int32Array;
   readonly running: Int32Array;
 }
@@ -22,13 +24,18 @@ const program = new URL(
 
 /** Gives what ends it. */
 export function watchLoop(options: WatchdogOptions): () => void {
-  const beat = new Int32Array(new SharedArrayBuffer(4));
+  const beat = new Int32Array(new SharedArrayBuffer(8));
   const workerData: WatchdogTask = { ...options, beat, running: runningNow };
   const worker = new Worker(program, { workerData, name: "watchdog" });
   worker.unref();
   worker.on("error", () => undefined);
   onNumbered((number, name) => worker.postMessage([number, name]));
-  const timer = setInterval(() => Atomics.add(beat, 0, 1), (options.seconds / 4) * 1000).unref();
+  const step = () => {
+    Atomics.store(beat, 1, url() === undefined ? 0 : 1);
+    Atomics.add(beat, 0, 1);
+  };
+  step();
+  const timer = setInterval(step, (options.seconds / 4) * 1000).unref();
   return () => {
     clearInterval(timer);
     onNumbered(() => undefined);

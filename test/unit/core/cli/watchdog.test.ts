@@ -9,32 +9,42 @@ import { folderOf } from "../module/support.ts";
 const at = (path: string) => new URL(`../../../../core/${path}`, import.meta.url).href;
 
 /** A program whose loop stands still, in the code of a module, until the watchdog has spoken. */
-const program = (exits: boolean, seconds: number) => `
+const program = (exits: boolean, hold: string) => `
   import { watchLoop } from ${JSON.stringify(at("cli/watchdog.ts"))};
   import { Usage } from ${JSON.stringify(at("util/usage.ts"))};
   const end = watchLoop({ seconds: 0.5, exits: ${exits} });
   const usage = new Usage("shop");
   await new Promise((resolve) => setTimeout(resolve, 1500));
   const outer = usage.enter();
-  Atomics.wait(new Int32Array(new SharedArrayBuffer(4)), 0, 0, ${seconds * 1000});
+  ${hold}
   usage.leave(outer, performance.now());
   end();
 `;
 
-async function run(t: TestContext, exits: boolean, seconds: number): Promise<{ stderr: string; signal?: string }> {
-  const folder = await folderOf(t, { "program.mjs": program(exits, seconds) });
+/** In a call of the system. */
+const waits = (seconds: number) => `Atomics.wait(new Int32Array(new SharedArrayBuffer(4)), 0, 0, ${seconds * 1000});`;
+
+async function run(t: TestContext, exits: boolean, hold: string): Promise<{ stderr: string; signal?: string }> {
+  const folder = await folderOf(t, { "program.mjs": program(exits, hold) });
   const args = ["--conditions=source", join(folder, "program.mjs")];
   return await promisify(execFile)(process.execPath, args).catch((error) => error);
 }
 
 describe("the watchdog", () => {
   test("names the module whose code holds the loop", { timeout: 30_000 }, async (t) => {
-    const { stderr } = await run(t, false, 4);
+    const { stderr } = await run(t, false, waits(4));
     assert.match(stderr, /the event loop has stood still for \d+\.\d s, in code of the module shop/);
   });
 
+  test("tells where it stands, and the code goes on", { timeout: 60_000 }, async (t) => {
+    const hold =
+      "const cell = new Int32Array(new SharedArrayBuffer(4)); function count() { const end = Date.now() + 8000; while (Date.now() < end) Atomics.wait(cell, 0, 0, 5); }\ncount(); console.error('went on');";
+    const { stderr } = await run(t, false, hold);
+    assert.match(stderr, /it runs\n {4}at count \(.*program\.mjs:\d+:\d+\)\n(?:.*\n)*went on/);
+  });
+
   test("ends the process, where it is to", { timeout: 60_000 }, async (t) => {
-    const { stderr, signal } = await run(t, true, 50);
+    const { stderr, signal } = await run(t, true, waits(50));
     assert.match(stderr, /the process ends, as the option loop_watchdog_exit says/);
     assert.equal(signal, "SIGKILL");
   });
