@@ -6,6 +6,7 @@ import type { Asked } from "./asked.ts";
 import { refusalAnswer } from "./errors/answer.ts";
 import { Refusal, refusalOf, tooMany } from "./errors/refusal.ts";
 import { headerText } from "./headers/content.ts";
+import { PathBlocks } from "./path_blocks.ts";
 import { contentPath, type Place } from "./place.ts";
 import { Reading } from "./reading.ts";
 import { formatOf } from "./request/format.ts";
@@ -26,6 +27,7 @@ export class Gateway {
   readonly #node: NodeModule;
   readonly #log: ModuleLog;
   readonly #settings: () => GatewaySettings;
+  readonly #blocks: PathBlocks;
   /** Requests that are being answered. */
   #active = 0;
 
@@ -33,6 +35,7 @@ export class Gateway {
     this.#node = node;
     this.#log = log;
     this.#settings = settings;
+    this.#blocks = new PathBlocks(node);
   }
 
   /** Answers a request of any method; `placeOf` says what it is for. Never rejects. */
@@ -59,7 +62,7 @@ export class Gateway {
     const cachedOnly = request.headers.cache_control === "only-if-cached";
     const offline = settings.noFetch || cachedOnly || this.#node.offline;
     const path = contentPath(place);
-    const reading = new Reading(this.#node, request, { ...settings, offline });
+    const reading = new Reading(this.#node, request, { ...settings, offline, blocks: this.#blocks });
     try {
       const wanted = formatOf(request, query);
       const asked: Asked = { node: this.#node, request, query, place, path, wanted, settings, reading };

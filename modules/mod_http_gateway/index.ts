@@ -1,10 +1,11 @@
 /** Content over plain HTTP, by its CID or by a name: the gateway of the node. */
 import type { NodeModule } from "modhost/node";
-import type { Module } from "../../core/types.ts";
-import { Gateway } from "./gateway.ts";
+import type { HttpGateway, Module } from "../../core/types.ts";
+import { Gateway, type GatewayDeps } from "./gateway.ts";
 import { options } from "./options.ts";
 import { serveAtRepoAddress } from "./repo_address.ts";
 import { pathRoutes } from "./routes.ts";
+import { gatewayFor } from "./serve_cid.ts";
 import { answerHeaders, type GatewaySettings } from "./settings.ts";
 
 export { options };
@@ -14,13 +15,20 @@ export const global = true;
 
 type GatewayModule = Module<typeof options>;
 
-export default function load(module: GatewayModule): void {
+export default function load(module: GatewayModule): HttpGateway {
   const node = module.depends<NodeModule>("node");
   let settings = settingsOf(module);
   module.changed = () => void (settings = settingsOf(module));
-  const gateway = new Gateway({ node, log: module.log, settings: () => settings });
-  module.provides("http", { default_path: "/", route: pathRoutes(gateway), cors: { enabled: false } });
+  const deps: GatewayDeps = { node, log: module.log, settings: () => settings };
+  const gateway = new Gateway(deps);
+  module.provides("http", {
+    default_path: "/",
+    route: pathRoutes(gateway),
+    streaming_uploads: true,
+    cors: { enabled: false },
+  });
   if (module.serves()) serveAtRepoAddress(module as Module, node);
+  return gatewayFor(deps);
 }
 
 function settingsOf(module: GatewayModule): GatewaySettings {

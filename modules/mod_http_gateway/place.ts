@@ -6,21 +6,24 @@ export interface Place {
   readonly namespace: Namespace;
   /** A CID, or a name: as it was written. */
   readonly root: string;
-  /** Decoded names below the root; none is empty, `.` or `..`. */
+  /** Names between the root and what the URL shows. */
+  readonly below?: readonly string[];
+  /** Decoded names that the URL shows; none is empty, `.` or `..`. */
   readonly segments: readonly string[];
   /** The URL ends in a slash. */
   readonly slash: boolean;
   /** What a URL has before the segments: `/ipfs/CID` on a path gateway, nothing where the host stands for the root. Decoded. */
   readonly prefix: string;
-  /** The host stands for the root, by its name or by a DNSLink: a website, with an origin of its own. */
-  readonly website: "subdomain" | "dnslink" | undefined;
+  /** A website: the host stands for the root, by its name or by a DNSLink, or an app of another module does. */
+  readonly website: "subdomain" | "dnslink" | "app" | undefined;
   /** `//HOST`, the gateway that has paths; empty where it is the one that was asked. */
   readonly gateway: string;
 }
 
 /** The content path, decoded, as X-Ipfs-Path tells it. */
-export function contentPath({ namespace, root, segments, slash }: Place): string {
-  const path = segments.length === 0 ? `/${namespace}/${root}` : `/${namespace}/${root}/${segments.join("/")}`;
+export function contentPath({ namespace, root, below = [], segments, slash }: Place): string {
+  const names = below.length === 0 ? segments : [...below, ...segments];
+  const path = names.length === 0 ? `/${namespace}/${root}` : `/${namespace}/${root}/${names.join("/")}`;
   return slash ? `${path}/` : path;
 }
 

@@ -3,7 +3,13 @@ import { setImmediate as turn } from "node:timers/promises";
 import type { NodeModule, ReadBlock } from "modhost/node";
 import { HttpError } from "../../core/index.ts";
 import type { HttpRequest, PooledBody } from "../../core/types.ts";
+import type { PathBlocks } from "./path_blocks.ts";
 import type { GatewaySettings } from "./settings.ts";
+
+export interface ReadingDeps extends Pick<GatewaySettings, "stallTime" | "totalTime"> {
+  readonly offline: boolean;
+  readonly blocks: PathBlocks;
+}
 
 export class Reading {
   /** Nobody else is asked for blocks and names. */
@@ -11,17 +17,15 @@ export class Reading {
   /** Aborts when nobody waits any more, and when it takes too long; undefined where everything is on this machine. */
   readonly signal: AbortSignal | undefined;
   readonly read: ReadBlock;
+  /** For blocks that paths lead through. */
+  readonly readPath: ReadBlock;
   readonly #node: NodeModule;
   readonly #stallTime: number;
   readonly #until: number;
   #late: AbortController | undefined;
   #timer: NodeJS.Timeout | undefined;
 
-  constructor(
-    node: NodeModule,
-    request: HttpRequest,
-    { stallTime, totalTime, offline }: Pick<GatewaySettings, "stallTime" | "totalTime"> & { readonly offline: boolean },
-  ) {
+  constructor(node: NodeModule, request: HttpRequest, { stallTime, totalTime, offline, blocks }: ReadingDeps) {
     this.#node = node;
     this.offline = offline;
     this.#stallTime = stallTime;
@@ -32,6 +36,7 @@ export class Reading {
       this.moved();
     }
     this.read = node.lowLevel.reader({ signal: this.signal, offline, nameless: true });
+    this.readPath = blocks.reader(this.read);
   }
 
   /** A reader whose blocks are given back by `release`. */

@@ -16,7 +16,7 @@ export interface Found {
 }
 
 export interface ReadingOf {
-  readonly read: ReadBlock;
+  readonly readPath: ReadBlock;
   readonly signal: AbortSignal | undefined;
   /** Nobody else is asked. */
   readonly offline: boolean;
@@ -25,7 +25,7 @@ export interface ReadingOf {
 /** @throws NodeError, {Refusal} 501 for a path that ends inside a document */
 export async function find(node: NodeModule, place: Place, reading: ReadingOf): Promise<Found> {
   const { root, names, lifetime } = await start(node, place, reading);
-  const { cid, roots, remainder } = await followNames(parseCid(root), names, reading.read);
+  const { cid, roots, remainder } = await followNames(parseCid(root), names, reading.readPath);
   if (remainder.length > 0) {
     const rest = remainder.join("/");
     throw new Refusal(
@@ -46,9 +46,10 @@ export interface Start extends Pick<Found, "lifetime"> {
 /** Where a place begins, once its name is resolved. @throws NodeError, {Refusal} 400 for names that lead to each other */
 export async function start(
   node: NodeModule,
-  { namespace, root, segments }: Place,
-  how: Omit<ReadingOf, "read">,
+  { namespace, root, below: within = [], segments: shown }: Place,
+  how: Omit<ReadingOf, "readPath">,
 ): Promise<Start> {
+  const segments = within.length === 0 ? shown : [...within, ...shown];
   if (namespace === "ipfs") return { root, names: segments, lifetime: undefined };
   const { signal, offline } = how;
   const { path, limited, ttlMs } = await node.lowLevel.names.find(root, { signal, offline });

@@ -28,7 +28,7 @@ export async function fileAnswer(asked: Asked, found: Found, file: UnixfsNode, n
       body: file.unixfs.data ?? "",
     };
   }
-  const type = typeByName(filename ?? name ?? place.segments.at(-1) ?? "");
+  const type = typeByName(filename ?? name ?? place.segments.at(-1) ?? place.below?.at(-1) ?? "");
   return contentAnswer(asked, { source: fileSource(file, asked.reading), type, headers, modified });
 }
 

@@ -23,7 +23,7 @@ export async function unixfsAnswer(asked: Asked, found: Found): Promise<Response
     const known = conditionAnswer(request, tags(), contentHeaders(asked, found, `"${found.text}"`));
     if (known !== undefined) return known;
   }
-  const node = await openFile(found.cid, reading.read);
+  const node = await openFile(found.cid, reading.readPath);
   return isDirectory(node) ? directoryAnswer(asked, found, node) : fileAnswer(asked, found, node);
 }
 
@@ -31,7 +31,7 @@ async function directoryAnswer(asked: Asked, found: Found, directory: UnixfsNode
   const { place, reading, request, wanted } = asked;
   // Relative links of a page count from the slash.
   if (!place.slash) throw new Redirect(301, `${escapedPath(visiblePath(place))}/${suffixOf(request)}`);
-  const index = wanted.format === "json" ? undefined : await directoryEntry(directory, INDEX, reading.read);
+  const index = wanted.format === "json" ? undefined : await directoryEntry(directory, INDEX, reading.readPath);
   if (index === undefined) return listingAnswer(asked, found, directory);
   const file = await openFile(index.cid, reading.read);
   if (isDirectory(file)) throw new Refusal(422, `${INDEX} of ${found.text} is a directory, and no page`);

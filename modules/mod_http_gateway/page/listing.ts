@@ -71,7 +71,9 @@ function changedText(changed: number | undefined): string {
 /** Each part of the path leads there; on a host of its own the first leads to the gateway, or to the host. */
 function breadcrumbs({ namespace, root, segments, prefix, website, gateway }: Place): string {
   const isDnslink = website === "dnslink";
-  let path = isDnslink ? `//${root}` : `${gateway}${website === undefined ? prefix : `/${namespace}/${root}`}`;
+  let path = isDnslink
+    ? `//${root}`
+    : `${gateway}${website === undefined || website === "app" ? prefix : `/${namespace}/${root}`}`;
   const parts = [`<a href="${link(isDnslink ? `${path}/` : path)}">${escape_html(root)}</a>`];
   for (const name of segments) {
     path += `/${name}`;

@@ -21,7 +21,7 @@ export function placeOfPath(namespace: Namespace, rest: string, request: Asking)
   const { path } = request;
   const base = rest === "" ? path.replace(/\/$/, "") : path.slice(0, path.length - rest.length - 1);
   redirectUri(request, base);
-  const [root = "", ...segments] = cleaned(rest);
+  const [root = "", ...segments] = namesIn(rest);
   if (root === "") throw invalid(path, "path does not have enough components");
   if (segments.length === 0) refuseWorker(request);
   const slash = rest.endsWith("/");
@@ -30,8 +30,8 @@ export function placeOfPath(namespace: Namespace, rest: string, request: Asking)
   return { namespace, root, segments, slash, prefix: `${base}/${root}`, website: undefined, gateway: "" };
 }
 
-/** Names without empty ones, with `.` and `..` as paths have them. */
-function cleaned(rest: string): string[] {
+/** The names of a path, without empty ones, with `.` and `..` as paths have them. */
+export function namesIn(rest: string): string[] {
   const kept: string[] = [];
   for (const name of rest.split("/")) {
     if (name === "..") kept.pop();

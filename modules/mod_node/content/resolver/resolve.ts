@@ -36,7 +36,7 @@ async function stepPb(cid: CID, bytes: Uint8Array, name: string, read: ReadBlock
   const link =
     tree?.unixfs.type === "HAMTShard"
       ? await lookup(tree, name, read)
-      : decodePb(bytes).links.find((candidate) => candidate.name === name);
+      : (tree?.links ?? decodePb(bytes).links).find((candidate) => candidate.name === name);
   if (link === undefined) throw noLink(name, cid);
   return { cid: link.cid, used: 1 };
 }

@@ -141,3 +141,18 @@ test("requests beyond the bound are sent away, and come through when others are 
   }
   assert.equal((await host.ask(`/ipfs/${cid}`)).status, 200);
 });
+
+test("a directory that has left the node is not served from memory", async () => {
+  let cid = "";
+  await using host = await startGatewayWith(
+    async (node) => {
+      for await (const each of node.addAll([{ path: "d/a.txt", content: "a" }], { cidVersion: 1, pin: false })) {
+        if (each.path === "d") cid = String(each.cid);
+      }
+    },
+    { modules_enabled: ["http", "http_api", "http_gateway"] },
+  );
+  assert.equal((await host.ask(`/ipfs/${cid}/a.txt`)).body, "a");
+  assert.equal((await host.ask(`/api/v0/block/rm?arg=${cid}`, {}, "POST")).status, 200);
+  assert.equal((await host.ask(`/ipfs/${cid}/a.txt`)).status, 404);
+});
