@@ -6,7 +6,7 @@ import { joinSockets, trailersOf, wholeBody } from "../../core/http/index.ts";
 import type { HandlerResult, HttpEvent, WebSocketEvent } from "../../core/types.ts";
 import type { ProxiedApp } from "./app.ts";
 import { faultOf, UpstreamFault } from "./fault.ts";
-import { answerFields, pour } from "./fields.ts";
+import { answerFields, headerTable } from "./fields.ts";
 import { type Asked, ask, type ForwardDeps, failedBy, type Received } from "./forward.ts";
 import { clientLocation } from "./paths.ts";
 
@@ -68,7 +68,7 @@ function answerWith(asked: Asked, received: Received, deps: ForwardDeps): Handle
   const { event } = asked;
   const { request, response } = event;
   const { incoming, upstream } = received;
-  const { statusCode = 0, statusMessage, headers } = incoming;
+  const { statusCode = 0, statusMessage = "", headers } = incoming;
   const fields = fieldsOf(asked, received);
   if (fields === undefined || statusCode < 200 || statusCode > 999) {
     incoming.destroy();
@@ -76,25 +76,23 @@ function answerWith(asked: Asked, received: Received, deps: ForwardDeps): Handle
     failedBy(asked, deps, upstream, fault);
     return fault.status;
   }
-  pour(fields, response.headers);
-  response.status_code = statusCode;
-  if (statusMessage && statusMessage !== STATUS_CODES[statusCode]) Object.assign(response, { status: statusMessage });
   incoming.once("error", (error) => {
     if (response.finished) return;
     failedBy(asked, deps, upstream, faultOf(error, true));
     // The client shall not take a part for the whole.
     cut(event);
   });
+  const isOwnPhrase = statusMessage !== "" && statusMessage !== STATUS_CODES[statusCode];
+  const head = { status_code: statusCode, headers: headerTable(fields), ...(isOwnPhrase && { status: statusMessage }) };
   if (request.method === "HEAD" || statusCode === 204 || statusCode === 304) {
     incoming.resume();
-    return response.send(Readable.from([]));
+    return { ...head, body: Readable.from([]) };
   }
+  const body = wholeBody(incoming, request.method) ?? incoming;
   const { trailer } = headers;
-  if (trailer !== undefined) {
-    response.trailer_names = trailer.split(",").map((name) => name.trim());
-    response.trailers = () => trailersOf(incoming);
-  }
-  return response.send(wholeBody(incoming, request.method) ?? incoming);
+  if (trailer === undefined) return { ...head, body };
+  response.trailer_names = trailer.split(",").map((name) => name.trim());
+  return { ...head, body, trailers: () => trailersOf(incoming) };
 }
 
 function fieldsOf(

@@ -39,7 +39,6 @@ export class ProxiedApp {
       // An upstream with other connections is as the operator wanted it before.
       if (same !== undefined) same.drained = upstream.drained;
     }
-    if (settings.health_path === "") for (const upstream of this.upstreams) upstream.unchecked();
   }
 
   /** The upstream of that key. */

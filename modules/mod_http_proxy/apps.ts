@@ -177,14 +177,16 @@ export class ProxiedApps {
     if (this.#isServing) this.#checks.configure(this.apps);
   }
 
-  /** The status of the module, when it has changed. */
+  /** The status of the module, when it has changed. Upstreams that have failed come back by themselves: it says nothing of them. */
   #tell(): void {
-    const upstreams = [...this.apps].flatMap((app) => app.upstreams);
-    const now = this.#module.now();
-    const well = upstreams.filter((upstream) => upstream.state(now) === "healthy").length;
-    const insecure = [...this.apps].filter(({ settings }) => settings.tls_insecure).map(({ name }) => name);
+    const apps = [...this.apps];
+    const upstreams = apps.flatMap((app) => app.upstreams);
+    const well = upstreams.filter((upstream) => upstream.state(Number.POSITIVE_INFINITY) === "healthy").length;
+    const insecure = apps.filter(({ settings }) => settings.tls_insecure).map(({ name }) => name);
     const warning = insecure.length === 0 ? "" : `; INSECURE: takes any certificate for ${insecure.join(", ")}`;
-    const text = `${this.apps.size} apps, ${well} of ${upstreams.length} upstreams are healthy${warning}`;
+    const counts = `${well} of ${upstreams.length} upstreams healthy`;
+    const text =
+      apps.length === 0 ? "no app has upstreams" : `${apps.map(({ name }) => name).join(", ")}: ${counts}${warning}`;
     if (text === this.#status) return;
     this.#status = text;
     this.#module.set_status(well < upstreams.length || warning !== "" ? "warn" : "info", text);

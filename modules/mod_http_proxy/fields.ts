@@ -168,8 +168,8 @@ export function answerFields(
   return fields;
 }
 
-/** Puts them into the table of a response, over what middleware has set. */
-export function pour(fields: readonly string[], headers: ResponseHeaders): void {
+/** As a table, with a list for a header of several lines. */
+export function headerTable(fields: readonly string[]): ResponseHeaders {
   const lists = new Map<string, string[]>();
   for (let at = 0; at < fields.length; at += 2) {
     const key = (fields[at] as string).toLowerCase().replaceAll("-", "_");
@@ -177,5 +177,7 @@ export function pour(fields: readonly string[], headers: ResponseHeaders): void 
     if (values === undefined) lists.set(key, [fields[at + 1] as string]);
     else values.push(fields[at + 1] as string);
   }
-  for (const [key, values] of lists) headers[key] = values.length === 1 ? (values[0] as string) : values;
+  const table: ResponseHeaders = {};
+  for (const [key, values] of lists) table[key] = values.length === 1 ? values[0] : values;
+  return table;
 }

@@ -33,6 +33,7 @@ export class HealthChecks {
       if (wanted.has(upstream)) continue;
       timer.stop();
       this.#checks.delete(upstream);
+      upstream.unchecked();
     }
     for (const [upstream, app] of wanted) {
       const known = this.#checks.get(upstream);

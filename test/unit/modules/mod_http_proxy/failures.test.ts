@@ -160,7 +160,7 @@ describe("an upstream gets no requests", () => {
     assert.match(host.log(), /is unhealthy: it answered 500/);
     assert.match(
       host.host.modules().find(({ name }) => name === "http_proxy")?.note ?? "",
-      /1 of 2 upstreams are healthy/,
+      /app: 1 of 2 upstreams healthy/,
     );
     status = 200;
     await until(async () => (await client.text("/app")) === "one");
