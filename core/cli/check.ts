@@ -7,7 +7,7 @@ import type { ConfigPlan, LogLevel, ModuleState } from "../types.ts";
 import { ModhostError, reasonOf } from "../util/errors.ts";
 import { planText } from "./admin/change.ts";
 import { adminSocket, NoServerError, RefusedError, send, socketOption } from "./admin/client.ts";
-import { valueWarnings } from "./check_values.ts";
+import { portWarnings, valueWarnings } from "./check_values.ts";
 import type { Command, CommandContext } from "./command.ts";
 import { filesArgument, hostOptions, httpOf, type Logged, labelOf, withHost } from "./hosted.ts";
 import { columns, type Output } from "./output.ts";
@@ -41,10 +41,10 @@ export const check: Command = {
   ].join("\n"),
   async run(context) {
     const { output, cwd, options } = context;
-    const found = await withHost(hostOptions(context, context.args), (host, logged) => reportOf(host, logged)).catch(
-      failed,
-    );
-    const report = { ...found, ...(await runningPlan(context, found)) };
+    const { report: found, config } = await inspect(context);
+    const asked = { ...found, ...(await runningPlan(context, found)) };
+    const ports = config === undefined ? [] : await portWarnings(config, asked.plan);
+    const report = { ...asked, warnings: [...asked.warnings, ...ports] };
     output.show(report, () => {
       const line = (style: "red" | "yellow", label: string) => (text: string) =>
         `${output.paint(style, label)}  ${text}`;
@@ -102,12 +102,12 @@ export async function inspect(context: CommandContext): Promise<{ readonly repor
   let config: Config | undefined;
   const report = await withHost(hostOptions(context, context.args), (host, logged) => {
     config = host.config;
-    return reportOf(host, logged, false);
+    return reportOf(host, logged);
   }).catch(failed);
   return config === undefined ? { report } : { report, config };
 }
 
-async function reportOf(host: Host, logged: readonly Logged[], tryPorts = true): Promise<Report> {
+async function reportOf(host: Host, logged: readonly Logged[]): Promise<Report> {
   const states = host.modules();
   const certificates = await certificateReport(host.config);
   const problems = states
@@ -118,7 +118,7 @@ async function reportOf(host: Host, logged: readonly Logged[], tryPorts = true):
     return `${path} is no known option${nearest === undefined ? "" : `: did you mean ${nearest}?`}`;
   });
   const modules = states.map(({ name, host, file, status }) => ({ name, host, file, status }));
-  const values = await valueWarnings(host.config, httpOf(host), tryPorts);
+  const values = await valueWarnings(host.config, httpOf(host));
   const warnings = [...certificates.warnings, ...unknown, ...values, ...said(logged, "warn", states)];
   return { ok: problems.length === 0, config: host.config.file, modules, problems, warnings };
 }

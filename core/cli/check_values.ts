@@ -5,17 +5,12 @@ import { dirname, resolve } from "node:path";
 import { type Config, nearest } from "../config/index.ts";
 import type { HttpModule } from "../http/index.ts";
 import { Ports } from "../ports/ports.ts";
-import type { OptionDeclaration } from "../types.ts";
+import type { ConfigPlan, OptionDeclaration } from "../types.ts";
 import { reasonOf } from "../util/errors.ts";
 
-/** One sentence for each value that will not do what it is meant to; whether ports can be opened is tried when asked for. */
-export async function valueWarnings(
-  config: Config,
-  http: HttpModule | undefined,
-  tryPorts: boolean,
-): Promise<string[]> {
-  const ports = tryPorts ? await portWarnings(config) : [];
-  return [...(await pathWarnings(config)), ...appWarnings(config, http), ...ports];
+/** One sentence for each value that will not do what it is meant to. Ports are not tried. */
+export async function valueWarnings(config: Config, http: HttpModule | undefined): Promise<string[]> {
+  return [...(await pathWarnings(config)), ...appWarnings(config, http)];
 }
 
 interface SetOption {
@@ -100,10 +95,13 @@ function appWarnings(config: Config, http: HttpModule | undefined): string[] {
   return [...unknown, ...taken];
 }
 
-/** A port may well be taken by the very server that is configured so. */
-async function portWarnings(config: Config): Promise<string[]> {
+/** Of a server that runs, only the ports that it would open are tried: the others are its own. */
+export async function portWarnings(config: Config, plan: ConfigPlan | undefined): Promise<string[]> {
+  const opened = plan?.ports.filter(({ action }) => action === "open").map(({ port }) => port);
   const warnings: string[] = [];
-  for await (const refused of new Ports(config).refused())
-    warnings.push(`${reasonOf(refused)} (or does this server run?)`);
+  for await (const refused of new Ports(config).refused()) {
+    if (opened === undefined) warnings.push(`${reasonOf(refused)} (or does this server run?)`);
+    else if (opened.includes(Number(refused.details.port))) warnings.push(reasonOf(refused));
+  }
   return warnings;
 }

@@ -1,5 +1,7 @@
 /** Another configuration by commands: what `check` shows beforehand, and what `reload` without a name puts in force. */
 import assert from "node:assert/strict";
+import { once } from "node:events";
+import { type AddressInfo, createServer } from "node:net";
 import { describe, test } from "node:test";
 import type { Change } from "#core/types.ts";
 import { ran } from "#test/unit/core/cli/called.ts";
@@ -25,6 +27,19 @@ describe("commands for the configuration of a running server", () => {
     assert.match(reloaded.stdout, /^apply the configuration: done \(\d+ ms\)\n {2}log_level: "info" -> "warn"\n$/);
     assert.equal((await run("check", "--exit-code")).code, 0);
     assert.match((await run("reload", "--no-json")).stdout, /Nothing differs/);
+  });
+
+  test("check warns of ports of others alone, not of those that the server has itself", async () => {
+    await using server = await reconfigured(base);
+    const other = createServer().listen(0, "127.0.0.1");
+    await once(other, "listening");
+    await server.write({ ...base, http_ports: [(other.address() as AddressInfo).port] });
+    const warned = async () => (await ran(server.folder, ["check", "--no-json"])).stdout.match(/Port .* is taken/)?.[0];
+    assert.match((await warned()) ?? "", /on 127\.0\.0\.1 is taken/);
+    other.close();
+    await once(other, "close");
+    assert.equal((await ran(server.folder, ["reload"])).code, 0);
+    assert.equal(await warned(), undefined);
   });
 
   test("reload of a file that is wrong says what is, and changes nothing", async () => {
