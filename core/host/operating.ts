@@ -1,6 +1,6 @@
 /** A running host as it is operated: its changes and their record, and what it tells of itself. */
 import { join } from "node:path";
-import { optionStates } from "../config/index.ts";
+import { optionStates, unknownMessage } from "../config/index.ts";
 import type { EventBus } from "../events.ts";
 import type { HttpModule } from "../http/index.ts";
 import { AuditFile } from "../operations/audit.ts";
@@ -202,9 +202,7 @@ export class Operating implements ServerDeps {
     return [
       ...failed.map(({ name, note }) => `The module ${name} is not loaded: ${note ?? "it has failed"}`),
       ...troubled.map(({ name, note }) => `The module ${name}: ${note}`),
-      ...unknown.map(({ path, nearest }) => {
-        return `Nothing reads the option ${path}${nearest === undefined ? "" : `: is ${nearest} meant?`}`;
-      }),
+      ...unknown.map(unknownMessage),
       ...expiring(this.#deps.parts()?.certificates),
       ...notIssued(this.certificates()),
       ...(this.#deps.parts()?.waiting ?? []).map((name) => `Another value of ${name} waits for the next start`),

@@ -6,6 +6,7 @@ import { useAction, useApi } from "./data.js";
 import { useConnection } from "./live.js";
 import { Link, usePlace } from "./router.js";
 import { pageAt, sections } from "./sections.js";
+import { choose, themes, useTheme } from "./theme.js";
 import { Toasts } from "./toasts.js";
 import { Button, Empty, Page, Problem, TextField } from "./ui.js";
 
@@ -33,6 +34,10 @@ function Frame() {
     setOpen(false);
     window.scrollTo(0, 0);
   }, [path]);
+  useEffect(() => {
+    document.addEventListener("keydown", toSearch);
+    return () => document.removeEventListener("keydown", toSearch);
+  }, []);
   return html`<a class="skip" href="#main">Skip to content</a>
     <header class="top">
       <${Link} to="" class="brand" aria-label="modhost, overview">modhost<//>
@@ -55,6 +60,18 @@ function Frame() {
       ${found === undefined ? html`<${Missing} path=${path} />` : html`<${Shown} key=${found.page.path} page=${found.page} rest=${found.rest} />`}
     </div>
     <${Toasts} />`;
+}
+
+/** "/" leads to the search of a page, unless something is being typed. @param {KeyboardEvent} event */
+function toSearch(event) {
+  const { key, target } = event;
+  const isTyped = target instanceof HTMLElement && target.matches("input, textarea, select");
+  const search = document.querySelector("main input.search");
+  if (key !== "/" || event.ctrlKey || event.metaKey || event.altKey || isTyped || document.querySelector("dialog"))
+    return;
+  if (!(search instanceof HTMLElement)) return;
+  event.preventDefault();
+  search.focus();
 }
 
 /** @param {{ page: import("./sections.js").PageEntry, rest: string }} props */
@@ -106,6 +123,7 @@ function Connection() {
 
 function Caller() {
   const { data } = useApi("/whoami", { topic: "" });
+  const { theme } = useTheme();
   const isSession = data?.by.startsWith("token ");
   const leave = async () => {
     await signOut();
@@ -114,6 +132,9 @@ function Caller() {
   return html`<footer>
     ${data && html`<p title=${`Changes are recorded as made by ${data.by}`}>${isSession ? data.by : "This machine"}${data.scopes.includes("admin") ? "" : " (read only)"}</p>`}
     ${isSession && html`<${Button} kind="quiet" onClick=${leave}>Sign out<//>`}
+    <select aria-label="Colours" value=${theme} onChange=${(/** @type {any} */ event) => choose(event.currentTarget.value)}>
+      ${themes.map(([value, text]) => html`<option value=${value} selected=${value === theme}>${text}</option>`)}
+    </select>
   </footer>`;
 }
 

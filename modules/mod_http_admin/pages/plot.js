@@ -2,6 +2,7 @@
 import { html } from "htm/preact";
 import { useEffect, useRef, useState } from "preact/hooks";
 import { clock } from "./format.js";
+import { useTheme } from "./theme.js";
 
 /**
  * A line of a plot. `color` is one of the style's: 1 to 5.
@@ -22,6 +23,7 @@ export function Plot(props) {
   const box = useRef(/** @type {HTMLDivElement | null} */ (null));
   const plot = useRef(/** @type {any} */ (undefined));
   const [pointed, point] = useState(/** @type {number | null} */ (null));
+  const { isDark } = useTheme();
   const names = series.map(({ title: each }) => each).join("\n");
   useEffect(() => {
     const element = box.current;
@@ -37,7 +39,7 @@ export function Plot(props) {
       resized.disconnect();
       void drawn.then(() => plot.current?.destroy());
     };
-  }, [names, height]);
+  }, [names, height, isDark]);
   useEffect(() => plot.current?.setData(dataOf(times, series)), [times, series]);
   const at = pointed ?? times.length - 1;
   const shown = series.map(({ title: name, values, color = 1 }) => ({ name, color, text: textOf(values[at], format) }));
@@ -65,7 +67,11 @@ const textOf = (value, format) => (value === null || value === undefined ? "–"
 function settingsOf({ series, format, span, height = HEIGHT }, element, point) {
   const isShort = span !== undefined && span < 600;
   const style = getComputedStyle(element);
-  const color = (/** @type {string} */ name) => style.getPropertyValue(name).trim();
+  // A canvas knows no variables: the element resolves them.
+  const color = (/** @type {string} */ name) => {
+    element.style.color = `var(${name})`;
+    return style.color;
+  };
   const axis = {
     stroke: color("--soft"),
     grid: { stroke: color("--line"), width: 1 },

@@ -20,7 +20,7 @@ after(async () => {
 
 describe(`pages that are open for ${SECONDS} s while requests come`, () => {
   for (const path of ["", "requests"]) {
-    test(`do not grow: /admin/${path}`, async () => {
+    test(`do not grow: /admin/${path}`, async (t) => {
       await using tab = await opened(browser, `${server.base}/admin/${path}`);
       const { page } = tab;
       await settled(page);
@@ -40,6 +40,7 @@ describe(`pages that are open for ${SECONDS} s while requests come`, () => {
       const [last, then] = [await heapOf(page), await page.locator("*").count()];
       isOver = true;
       await load;
+      t.diagnostic(`heap ${first} bytes, then ${last}; elements ${nodes}, then ${then}`);
       assert.ok(last < first * 1.3 + 2_000_000, `${first} bytes became ${last}`);
       assert.ok(then < nodes * 1.2 + 50, `${nodes} elements became ${then}`);
     });

@@ -82,6 +82,28 @@ describe("every page", () => {
   });
 });
 
+describe("a reader", () => {
+  test("chooses light or dark, which stays, and reaches the search with a key", async () => {
+    await using tab = await opened(browser, `${server.base}/admin/modules`);
+    const { page } = tab;
+    const back = () => page.evaluate("getComputedStyle(document.body).backgroundColor");
+    assert.equal(await back(), "rgb(255, 255, 255)");
+    await page.getByLabel("Colours").selectOption("Dark");
+    assert.equal(await back(), "rgb(20, 23, 27)");
+    await page.goto(`${server.base}/admin/`);
+    await page.locator("canvas").first().waitFor();
+    assert.equal(await back(), "rgb(20, 23, 27)");
+    await page.getByLabel("Colours").selectOption("System");
+    assert.equal(await back(), "rgb(255, 255, 255)");
+    await page.goto(`${server.base}/admin/modules`);
+    await settled(page);
+    await page.keyboard.press("/");
+    await page.keyboard.type("http_health");
+    await page.getByRole("row").nth(1).getByText("http_health").waitFor();
+    assert.equal(await page.getByRole("row").count(), 2);
+  });
+});
+
 describe("modules", () => {
   test("that are reloaded in one window are seen in another, in the record and in what they answer", async () => {
     await using one = await opened(browser, `${server.base}/admin/modules/shop`);
@@ -260,6 +282,29 @@ describe("another page of the same origin", () => {
 });
 
 describe("a restart of the server", () => {
+  test("is asked for in the dashboard, and another process goes on", async () => {
+    await using other = await Server.started();
+    const pid = async () => {
+      const answer = await fetch(`${other.base}/admin/api/status`).catch(() => undefined);
+      return ((await answer?.json()) as { pid: number } | undefined)?.pid;
+    };
+    const before = await pid();
+    let now = before;
+    try {
+      await using tab = await opened(browser, `${other.base}/admin/`);
+      const { page } = tab;
+      await page.getByRole("button", { name: "Restart" }).click();
+      await confirmed(page, "Restart");
+      while (now === undefined || now === before) {
+        await page.waitForTimeout(200);
+        now = await pid();
+      }
+      await page.getByText(`process ${now}`).waitFor();
+    } finally {
+      if (now !== undefined && now !== before) process.kill(now, "SIGKILL");
+    }
+  });
+
   test("is told, and what was looked at goes on", async () => {
     await using tab = await opened(browser, `${server.base}/admin/modules`);
     const { page } = tab;

@@ -210,5 +210,12 @@ describe("the node", () => {
     await page.getByLabel("CID or path").fill(`/ipfs/${Hash}`);
     await confirmed(page, "Publish");
     await page.getByText(`site leads to /ipfs/${Hash} now.`).waitFor();
+    await page.goto(`${server.base}/admin/files`);
+    await page.getByRole("button", { name: "More on many" }).click();
+    await page.getByText(`https://dweb.link/ipfs/${Hash}?filename=many`).waitFor();
+    await page.getByRole("dialog").getByRole("button", { name: "Publish" }).click();
+    await page.getByLabel("Key").selectOption({ label: `site, now /ipfs/${Hash.slice(0, 3)}…${Hash.slice(-7)}` });
+    await confirmed(page, "Publish");
+    await page.getByText(/^\/ipns\/.* leads to it now\.$/).waitFor();
   });
 });

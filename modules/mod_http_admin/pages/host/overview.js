@@ -2,6 +2,8 @@
 import { html } from "htm/preact";
 import {
   Ago,
+  Button,
+  Confirm,
   count,
   duration,
   Empty,
@@ -11,9 +13,11 @@ import {
   Page,
   Plot,
   percent,
+  post,
   Section,
   size,
   Table,
+  toast,
   useApi,
   useTopic,
 } from "modhost/admin";
@@ -24,7 +28,19 @@ const SHOWN = 120;
 
 export default function Overview() {
   const status = useApi("/status", { every: 5000 });
-  return html`<${Page} title="Overview" lead=${status.data && html`modhost ${status.data.version}, process ${status.data.pid}, started <${Ago} time=${status.data.started} />`}>
+  const [isLeaving, setLeaving] = useState(false);
+  const restart = async () => {
+    await post("/takeover");
+    toast("A new process goes on.");
+  };
+  const actions = html`<${Button} onClick=${() => setLeaving(true)}>Restart<//>`;
+  return html`<${Page} title="Overview" lead=${status.data && html`modhost ${status.data.version}, process ${status.data.pid}, started <${Ago} time=${status.data.started} />`} actions=${actions}>
+    ${
+      isLeaving &&
+      html`<${Confirm} title="Restart the server?" confirm="Restart" onConfirm=${restart} onClose=${() => setLeaving(false)}>
+        <p>A new process reads the configuration and loads everything, then takes over: requests that are open are finished, and no new one is refused. If it cannot start, this one goes on.</p>
+      <//>`
+    }
     <${Load} of=${status}>${(/** @type {any} */ data) => html`<${Warnings} status=${data} /><${Figures} status=${data} /><${Modules} status=${data} /><${Places} status=${data} />`}<//>
   <//>`;
 }

@@ -1,7 +1,23 @@
 /** What can be done to files and folders, each asked in a dialog. */
 import { html } from "htm/preact";
-import { Button, Confirm, Copy, Dialog, Link, linkTo, post, printable, size, TextField, toast } from "modhost/admin";
+import {
+  Button,
+  Choice,
+  Confirm,
+  Copy,
+  Dialog,
+  Link,
+  linkTo,
+  Problem,
+  post,
+  printable,
+  size,
+  TextField,
+  toast,
+  useApi,
+} from "modhost/admin";
 import { useState } from "preact/hooks";
+import { shortened } from "../parts.js";
 import { nameOf, within } from "./paths.js";
 
 /** @typedef {{ of: any, folder: string, onDone: () => Promise<void>, onClose: () => void, onDialog?: (dialog: any) => void }} DialogProps */
@@ -14,6 +30,7 @@ const dialogs = {
   rename: Rename,
   remove: Remove,
   more: More,
+  publish: Publish,
 };
 
 /** @param {{ of: any, folder: string, onDone: () => Promise<void>, onClose: () => void }} props */
@@ -93,6 +110,26 @@ function Remove({ of: { paths }, onDone, onClose }) {
 }
 
 /** @param {DialogProps} props */
+function Publish({ of: { entry }, onClose }) {
+  const keys = useApi("/node/keys", { topic: "" });
+  const [key, setKey] = useState("self");
+  const publish = async () => {
+    const { name } = await post("/node/names/publish", { path: `/ipfs/${entry.cid}`, key, allow_offline: true });
+    toast(`/ipns/${name} leads to it now.`);
+  };
+  return html`<${Confirm} title=${`Publish ${printable(entry.name)}`} confirm="Publish" onConfirm=${publish} onClose=${onClose}>
+    <p>The name of a key leads to what is published under it last: it stays the same when the content is another.</p>
+    <${Choice} label="Key" value=${key} onChange=${setKey} choices=${(keys.data ?? []).map((/** @type {any} */ { name, value }) => [name, value ? `${name}, now ${shortened(value)}` : name])} />
+    <${Problem} error=${keys.error} />
+  <//>`;
+}
+
+/** For people without a node: through a public gateway, which finds this node where others can reach it. @param {any} entry */
+function linkFor({ cid, name }) {
+  return `https://dweb.link/ipfs/${cid}?${new URLSearchParams({ filename: name })}`;
+}
+
+/** @param {DialogProps} props */
 function More({ of: { path, entry }, onClose, onDialog }) {
   const open = (/** @type {string} */ kind) => () => onDialog?.({ kind, path, paths: [path] });
   const pin = async () => {
@@ -104,12 +141,13 @@ function More({ of: { path, entry }, onClose, onDialog }) {
     <dl class="facts">
       <dt>CID</dt><dd><${Copy} text=${entry.cid} /></dd>
       <dt>Path</dt><dd><${Copy} text=${`/ipfs/${entry.cid}`} /></dd>
+      <dt>Link</dt><dd><${Copy} text=${linkFor(entry)} /></dd>
       <dt>Size</dt><dd>${size(entry.size)}</dd>
       <dt>Here</dt><dd>${entry.is_here ? "its first block is on this machine" : "not yet: it is fetched when it is read"}</dd>
     </dl>
     <div class="actions">
       <${Button} onClick=${open("rename")}>Rename<//><${Button} onClick=${open("move")}>Move<//><${Button} onClick=${open("copy")}>Copy<//>
-      <${Button} onClick=${pin}>Pin<//>
+      <${Button} onClick=${pin}>Pin<//><${Button} onClick=${() => onDialog?.({ kind: "publish", entry })}>Publish<//>
       <a class="button" href=${linkTo("/node/files/car", { path })} download>Download as CAR</a>
       <a class="button" href=${linkTo("/node/files/tar", { path })} download>Download as tar</a>
       <${Link} to="explore" query=${{ path: entry.cid }} class="button">Explore<//>
