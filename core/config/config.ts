@@ -27,6 +27,10 @@ export interface UnknownName {
   readonly nearest: string | undefined;
 }
 
+export function unknownMessage({ path, nearest }: UnknownName): string {
+  return `Nothing reads the option ${path}${nearest === undefined ? "" : `: is ${nearest} meant?`}`;
+}
+
 /** A value as written, and where: the path is for messages. */
 interface Found {
   readonly path: string;
@@ -151,13 +155,23 @@ export class Config {
   }
 
   /**
-   * An option converted as declared: the host's own value, else the server's, else the default.
+   * An option converted as declared: the host's own value, else the server's, else the default. A name that
+   * nobody has declared counts as known from now on.
    * @throws {ModhostError} OPTION_INVALID
    */
   value(name: string, host?: string): unknown {
+    if (!this.#declarations.has(name)) this.#asked.add(name);
+    return this.shown(name, host);
+  }
+
+  /**
+   * The same for who looks at all options and needs none: the name is not known by that.
+   * @throws {ModhostError} OPTION_INVALID
+   */
+  shown(name: string, host?: string): unknown {
     const declaration = this.#declarations.get(name);
-    if (declaration === undefined) return this.raw(name, host);
     const found = this.#find(name, host);
+    if (declaration === undefined) return found.value;
     const value = found.value ?? declaration.default;
     return value === undefined ? undefined : convert(declaration, found.path, value, this.directory);
   }

@@ -48,7 +48,7 @@ function valueState(
 /** A wrong value, which the module that reads it has failed for, is shown as it is written. */
 function readable(config: Config, name: string, host: string | undefined): unknown {
   try {
-    return config.value(name, host);
+    return config.shown(name, host);
   } catch {
     return config.written(name, host);
   }

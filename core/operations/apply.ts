@@ -55,9 +55,21 @@ interface Prepared extends Plan {
  * @throws {ModhostError} CONFIG_*, OPTION_INVALID, MODULE_*: the new configuration is wrong
  */
 export async function planConfig(parts: ApplyDeps, options: ApplyOptions): Promise<ConfigPlan> {
-  const { plan, forget } = await prepare(parts, options);
+  return (await previewConfig(parts, options)).plan;
+}
+
+/**
+ * The plan, and the names in the new configuration that nothing reads.
+ * @throws {ModhostError} as `planConfig`
+ */
+export async function previewConfig(
+  parts: ApplyDeps,
+  options: ApplyOptions,
+): Promise<{ readonly plan: ConfigPlan; readonly unknown: readonly UnknownName[] }> {
+  const { plan, next, forget } = await prepare(parts, options);
+  const unknown = next.unknownNames();
   forget();
-  return plan;
+  return { plan, unknown };
 }
 
 /**

@@ -1,8 +1,16 @@
 /** An edited configuration: what it would do, and how it is put in force. */
-import { type Config, type Problem, placeIn, show, TextError } from "../config/index.ts";
+import {
+  type Config,
+  type Problem,
+  placeIn,
+  show,
+  TextError,
+  type UnknownName,
+  unknownMessage,
+} from "../config/index.ts";
 import type { ConfigCheck, ConfigFault, ConfigPlan } from "../types.ts";
 import { ModhostError, reasonOf } from "../util/errors.ts";
-import { type ApplyDeps, type ApplyOptions, applyConfig, planConfig } from "./apply.ts";
+import { type ApplyDeps, type ApplyOptions, applyConfig, planConfig, previewConfig } from "./apply.ts";
 import type { Progress } from "./change.ts";
 import { assertEditable, type ConfigEdit, replaceConfigFile } from "./config_file.ts";
 
@@ -25,11 +33,12 @@ export async function checkConfig(
   read: ReadWith,
 ): Promise<ConfigCheck> {
   try {
-    return { faults: [], plan: await planConfig(parts, { ...options, read: () => read(text) }) };
+    const { plan, unknown } = await previewConfig(parts, { ...options, read: () => read(text) });
+    return { faults: [], warnings: await warningsOf(unknown, text), plan };
   } catch (error) {
     const mask = (message: string) => parts.config.mask(message);
     const faults = await faultsOf(error, text);
-    return { faults: faults.map((fault) => ({ ...fault, message: mask(fault.message) })) };
+    return { faults: faults.map((fault) => ({ ...fault, message: mask(fault.message) })), warnings: [] };
   }
 }
 
@@ -64,6 +73,16 @@ export async function editConfig(
       });
     throw error;
   }
+}
+
+/** Names of the environment are not the text's. */
+async function warningsOf(unknown: readonly UnknownName[], text: string): Promise<ConfigFault[]> {
+  const placed = unknown.map(async (name) => ({
+    path: name.path,
+    message: unknownMessage(name),
+    ...(await placeIn(text, name.path)),
+  }));
+  return (await Promise.all(placed)).filter((warning) => "line" in warning);
 }
 
 async function faultsOf(error: unknown, text: string): Promise<ConfigFault[]> {

@@ -38,7 +38,7 @@ export function differences(former: Config, next: Config): Difference[] {
 /** A value that is wrong differs from every other. */
 function readFrom(config: Config, name: string, host?: string): unknown {
   try {
-    return config.value(name, host);
+    return config.shown(name, host);
   } catch {
     return { wrong: config.written(name, host) };
   }

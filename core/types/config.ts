@@ -81,6 +81,8 @@ export interface ConfigFault {
 /** What a text would do that is not saved. */
 export interface ConfigCheck {
   readonly faults: readonly ConfigFault[];
+  /** What can be applied, and is most likely not what was meant: options that nothing reads. */
+  readonly warnings: readonly ConfigFault[];
   /** Undefined where the text has faults. */
   readonly plan?: ConfigPlan | undefined;
 }

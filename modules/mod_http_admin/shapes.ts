@@ -160,12 +160,10 @@ export const shapes: Readonly<Record<string, Schema>> = {
     ["path", "format", "text", "etag", "reason"],
   ),
   ConfigCheck: object(
-    {
-      faults: list(object({ message: text, path: text, line: integer, column: integer }, ["path", "line", "column"])),
-      plan: ref("ConfigPlan"),
-    },
+    { faults: list(ref("ConfigFault")), warnings: list(ref("ConfigFault")), plan: ref("ConfigPlan") },
     ["plan"],
   ),
+  ConfigFault: object({ message: text, path: text, line: integer, column: integer }, ["path", "line", "column"]),
   AuditPage: object({ changes: list(ref("Change")), next: text }, ["next"]),
   History: object({
     interval: number,

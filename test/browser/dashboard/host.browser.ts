@@ -142,6 +142,9 @@ describe("the config file", () => {
     await page.getByText("This cannot be applied").waitFor();
     assert.match((await page.locator("main").textContent()) ?? "", /log_level/);
     assert.ok(await page.getByRole("button", { name: "Save and apply" }).isDisabled());
+    await text.fill(server.config("log_levle: warn"));
+    await page.getByRole("button", { name: "Check" }).click();
+    await page.getByText("Nothing reads the option log_levle: is log_level meant?").waitFor();
     await text.fill(server.config("log_level: warn"));
     await page.getByRole("button", { name: "Check" }).click();
     await page.getByText("This would change").waitFor();

@@ -169,9 +169,15 @@ function Editor() {
 }
 
 /** @param {{ check: any }} props */
-function Checked({ check }) {
-  if (check.faults.length === 0) return html`<${Section} title="This would change"><${Plan} plan=${check.plan} /><//>`;
-  return html`<${Section} title="This cannot be applied">
-    ${check.faults.map((/** @type {any} */ { message, path, line, column }) => html`<${Notice} tone="bad"><p>${line && html`<strong>Line ${line}${column ? `, column ${column}` : ""}.</strong> `}${path && html`<code>${path}</code>: `}${message}</p><//>`)}
-  <//>`;
+function Checked({ check: { faults, warnings, plan } }) {
+  if (faults.length > 0)
+    return html`<${Section} title="This cannot be applied"><${Faults} faults=${faults} tone="bad" /><//>`;
+  return html`<${Section} title="This would change"><${Faults} faults=${warnings} tone="warn" /><${Plan} plan=${plan} /><//>`;
 }
+
+/** @param {{ faults: any[], tone: "warn" | "bad" }} props */
+const Faults = ({ faults, tone }) =>
+  faults.map(
+    ({ message, path, line, column }) =>
+      html`<${Notice} tone=${tone}><p>${line && html`<strong>Line ${line}${column ? `, column ${column}` : ""}.</strong> `}${path && !message.includes(path) && html`<code>${path}</code>: `}${message}</p><//>`,
+  );

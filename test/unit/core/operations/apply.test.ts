@@ -185,6 +185,12 @@ describe("a changed configuration", { concurrency: 4 }, () => {
     assert.match(server.log(), /"msg":"heard"/);
   });
 
+  test("warns of an option that nothing reads", async () => {
+    await using server = await reconfigured({});
+    await server.apply({ log_levle: "debug" });
+    assert.match(server.log(), /Nothing reads the option log_levle: is log_level meant\?/);
+  });
+
   test("serves new hosts, and old ones no more", async () => {
     const one = counted("http_one", ["one_text"]);
     await using server = await reconfigured({ hosts: { "a.test": { one_text: "a" } } }, [one.module]);

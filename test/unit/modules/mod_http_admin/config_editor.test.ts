@@ -93,6 +93,17 @@ test("a token that may only read sees options, and neither the file nor what a t
 });
 
 describe("a text that is not saved", () => {
+  test("warns of options that nothing reads, with their place and what is meant", async (t) => {
+    const { call } = await serving(t, head, { env: { MODHOST_NOWHERE: "1" } });
+    const text = `${head}vault_sise: 7\nhosts: { a.test: { nowhere: 1 } }\n`;
+    const { value } = await call<ConfigCheck>("POST", "/config/check", { text });
+    assert.deepEqual(value.faults, []);
+    assert.deepEqual(value.warnings, [
+      { path: "vault_sise", message: "Nothing reads the option vault_sise: is vault_size meant?", line: 5, column: 1 },
+      { path: "hosts.a.test.nowhere", message: "Nothing reads the option hosts.a.test.nowhere", line: 6, column: 20 },
+    ]);
+  });
+
   test("is planned, and nothing is changed", async (t) => {
     const { call, file, host } = await serving(t, head);
     const { value } = await call<ConfigCheck>("POST", "/config/check", { text: `${head}vault_size: 7\n` });
