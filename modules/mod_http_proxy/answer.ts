@@ -68,11 +68,11 @@ function answerWith(asked: Asked, received: Received, deps: ForwardDeps): Handle
   const { event } = asked;
   const { request, response } = event;
   const { incoming, upstream } = received;
-  const { statusCode = 0, statusMessage = "", headers } = incoming;
+  const { statusCode = 502, statusMessage = "", headers } = incoming;
   const fields = fieldsOf(asked, received);
-  if (fields === undefined || statusCode < 200 || statusCode > 999) {
+  if (fields === undefined) {
     incoming.destroy();
-    const fault = new UpstreamFault("bad_answer", "its answer has a status or a header that cannot be sent");
+    const fault = new UpstreamFault("bad_answer", "its answer has a header that cannot be sent");
     failedBy(asked, deps, upstream, fault);
     return fault.status;
   }

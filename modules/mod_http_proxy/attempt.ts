@@ -15,6 +15,10 @@ const CONTINUE_TIME_MS = 1000;
 /** Largest head of an answer, in bytes. */
 const MAX_HEADER_SIZE = 64 * 1024;
 
+/** Statuses of answers (RFC 9110, 15). */
+const MIN_STATUS = 200;
+const MAX_STATUS = 599;
+
 export interface Answer {
   readonly incoming: IncomingMessage;
   /** Of an upstream that goes on with a websocket: its connection, and what it has sent already. */
@@ -85,6 +89,12 @@ export class Attempt {
     );
     outgoing.on("information", ({ statusCode, rawHeaders }) => informed(statusCode, rawHeaders));
     outgoing.once("response", (incoming) => {
+      const { statusCode = 0 } = incoming;
+      if (statusCode < MIN_STATUS || statusCode > MAX_STATUS) {
+        this.#failed(new UpstreamFault("bad_answer", `it answered with the status ${statusCode}`));
+        incoming.destroy();
+        return;
+      }
       outgoing.setTimeout(settings.idle_timeout * 1000);
       this.#done({ incoming, tunnel: undefined });
     });

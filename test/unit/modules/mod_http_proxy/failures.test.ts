@@ -44,8 +44,9 @@ describe("a client is answered", () => {
     await using wild = await answering((socket) =>
       socket.end("HTTP/1.1 101 Switching Protocols\r\nConnection: Upgrade\r\nUpgrade: x\r\n\r\n"),
     );
+    await using odd = await answering((socket) => socket.end("HTTP/1.1 999 Odd\r\nContent-Length: 0\r\n\r\n"));
     const away = await nowhere();
-    const urls = { away, lost: lost.url, babble: babble.url, both: both.url, wild: wild.url };
+    const urls = { odd: odd.url, away, lost: lost.url, babble: babble.url, both: both.url, wild: wild.url };
     const entries = Object.entries(urls).map(([name, url]) => [name, { upstreams: [url] }]);
     await using host = await proxied(Object.fromEntries(entries));
     for (const [name, url] of Object.entries(urls)) {
