@@ -7,6 +7,7 @@ import { loadConfig } from "../../config/index.ts";
 import { reasonOf } from "../../util/errors.ts";
 import { request } from "../../util/node_http.ts";
 import { type CommandContext, type CommandOption, UsageError } from "../command.ts";
+import { linesOf } from "./lines.ts";
 
 /** Exit code of a command that found no running server. */
 export const NO_SERVER = 3;
@@ -82,7 +83,8 @@ export async function send<T>(
 }
 
 /**
- * Calls an operation that answers a line of JSON after the other; ends with its answer. Whoever stops reading leaves.
+ * Calls an operation that answers a line of JSON after the other; ends with its answer, also where that breaks off. Whoever
+ * stops reading leaves.
  * @throws {NoServerError} nobody answers at the socket
  * @throws {RefusedError} the call is wrong, or not allowed
  */
@@ -105,17 +107,21 @@ export async function* sendLines<T>(
   );
   sent.on("error", () => undefined);
   try {
-    let rest = "";
-    for await (const piece of response.setEncoding("utf8") as AsyncIterable<string>) {
-      const lines = (rest + piece).split("\n");
-      rest = lines.pop() ?? "";
-      if (response.statusCode === 200) for (const line of lines) yield JSON.parse(line) as T;
+    for await (const line of linesOf(response)) {
+      if (response.statusCode === 200) yield JSON.parse(line) as T;
+      else throw new RefusedError(messageIn(line) ?? `The server answered ${response.statusCode}`);
     }
-    if (response.statusCode === 200) return;
-    const { error } = JSON.parse(rest) as { error?: { message?: string } };
-    throw new RefusedError(error?.message ?? `The server answered ${response.statusCode}`);
+    signal.throwIfAborted();
   } finally {
     sent.destroy();
+  }
+}
+
+function messageIn(line: string): string | undefined {
+  try {
+    return (JSON.parse(line) as { error?: { message?: string } }).error?.message;
+  } catch {
+    return undefined;
   }
 }
 

@@ -3,6 +3,7 @@ import { once } from "node:events";
 import type { IncomingMessage } from "node:http";
 import { request } from "../../util/node_http.ts";
 import { assertOwn, NoServerError, unreachable } from "./client.ts";
+import { linesOf } from "./lines.ts";
 
 /**
  * The data of each event of one topic; ends when the server ends it, or the signal aborts.
@@ -20,15 +21,10 @@ export async function* follow<T>(socketPath: string, topic: string, signal: Abor
   );
   sent.on("error", () => undefined);
   if (response.statusCode !== 200) throw new Error(`The server at ${socketPath} answered ${response.statusCode}`);
-  let rest = "";
   try {
-    for await (const piece of response.setEncoding("utf8") as AsyncIterable<string>) {
-      const lines = (rest + piece).split("\n");
-      rest = lines.pop() ?? "";
-      for (const line of lines) if (line.startsWith("data: ")) yield JSON.parse(line.slice("data: ".length)) as T;
+    for await (const line of linesOf(response)) {
+      if (line.startsWith("data: ")) yield JSON.parse(line.slice("data: ".length)) as T;
     }
-  } catch {
-    // It broke off, which is an end as well.
   } finally {
     sent.destroy();
   }

@@ -1,3 +1,4 @@
+import { stat } from "node:fs/promises";
 import {
   adminSocket,
   type Command,
@@ -10,6 +11,7 @@ import {
   UsageError,
   withHost,
 } from "../../../core/cli/index.ts";
+import { loadConfig } from "../../../core/index.ts";
 import { size_text } from "../../../core/net/http.ts";
 import type { Named } from "../repository/format.ts";
 import type { BackupLine, BackupModule, BackupProgress, BackupRequest, BackupResult } from "../types.ts";
@@ -85,12 +87,22 @@ async function byServer(
 
 async function byItself(context: CommandContext, request: BackupRequest, work: Work): Promise<BackupResult> {
   const { configPath, cwd, env, stderr } = context;
+  await requireOwner(context);
   stderr.write("modhost: no server runs on this configuration: its data is backed up as it is\n");
   return withHost({ configPath, cwd, env }, (host) => {
     if (!host.modules().some(({ name, status }) => name === "backup" && status === "loaded"))
       throw new Error("The module backup is not loaded: see that it is among modules_enabled");
     return host.exports<BackupModule>("backup").run(request, { ...work, by: "modhost backup" });
   });
+}
+
+/** @throws Error where files that this command makes in the data folder would keep its owner out */
+async function requireOwner({ configPath, cwd, env }: CommandContext): Promise<void> {
+  const config = await loadConfig({ path: configPath, cwd, env });
+  const data = String(config.value("data_path"));
+  const { uid } = (await stat(data).catch(() => undefined)) ?? {};
+  if (uid === undefined || uid === (process.getuid?.() ?? uid)) return;
+  throw new Error(`${data} belongs to another user: while no server runs, back it up as that one: sudo -u '#${uid}' …`);
 }
 
 function keepOf({ options }: CommandContext): Pick<BackupRequest, "keep"> {

@@ -9,6 +9,9 @@ const BEAT_MS = 60_000;
 /** Milliseconds without one after which nobody is waited for. */
 const MAX_SILENCE = 10 * 60_000;
 
+/** Ids of the locks that this process holds: a process before it may have had the same number. */
+const own = new Set<string>();
+
 interface Holder {
   readonly id: string;
   readonly machine: string;
@@ -27,16 +30,18 @@ export interface Lock {
 
 /** @throws Error that names the writer at work */
 export async function lock(place: Place): Promise<Lock> {
-  const own = { id: randomBytes(9).toString("hex"), machine: hostname(), pid: process.pid };
-  const text = () => Buffer.from(JSON.stringify({ ...own, at: new Date().toISOString() }));
+  const id = randomBytes(9).toString("hex");
+  const text = () =>
+    Buffer.from(JSON.stringify({ id, machine: hostname(), pid: process.pid, at: new Date().toISOString() }));
   if (!(await place.create(lockName, text()))) {
     const holder = await holderOf(place);
     if (holder !== undefined && isAlive(holder)) throw new Error(refusal(place, holder));
     await place.remove(lockName);
     if (!(await place.create(lockName, text()))) throw new Error(`${place.name} is being written by another backup`);
   }
+  own.add(id);
   const lost = new AbortController();
-  const isOwn = async () => (await holderOf(place))?.id === own.id;
+  const isOwn = async () => (await holderOf(place))?.id === id;
   const check = async () => {
     if (lost.signal.aborted || !(await isOwn())) {
       lost.abort(new Error(`${place.name} was taken over by another backup`));
@@ -53,7 +58,11 @@ export async function lock(place: Place): Promise<Lock> {
     check,
     async release() {
       clearInterval(beat);
-      if (await isOwn()) await place.remove(lockName);
+      own.delete(id);
+      // One that stays is known as that of nobody soon; it must not hide what the work came to.
+      await isOwn()
+        .then((isHeld) => (isHeld ? place.remove(lockName) : undefined))
+        .catch(() => undefined);
     },
   };
 }
@@ -68,8 +77,8 @@ async function holderOf(place: Place): Promise<Holder | undefined> {
 }
 
 /** A process of this machine can be looked for; of others, only their last sign of life is known. */
-function isAlive({ machine, pid, at }: Holder): boolean {
-  if (machine === hostname() && !isRunning(pid)) return false;
+function isAlive({ id, machine, pid, at }: Holder): boolean {
+  if (machine === hostname() && (pid === process.pid ? !own.has(id) : !isRunning(pid))) return false;
   return Date.now() - Date.parse(at) < MAX_SILENCE;
 }
 

@@ -59,7 +59,9 @@ async function makeRepository(place: Place, secret: Uint8Array | undefined): Pro
   const kind = { kind: "modhost backup", format: FORMAT } as const;
   const { seal, encryption } = secret === undefined ? { seal: plainSeal } : await newSeal(secret);
   const head: Head = encryption === undefined ? kind : { ...kind, encryption };
-  await place.write(headName, Buffer.from(`${JSON.stringify(head, undefined, 2)}\n`));
+  // Somebody else may have made it meanwhile, with another salt.
+  if (!(await place.create(headName, Buffer.from(`${JSON.stringify(head, undefined, 2)}\n`))))
+    return openRepository(place, { secret });
   await place.sync();
   return new Repository(place, seal);
 }

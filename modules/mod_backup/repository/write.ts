@@ -6,7 +6,7 @@ import { fixedPieces, linePieces, PIECE_BYTES } from "./cut.ts";
 import { type Entry, FORMAT, type Named, type Piece, type Snapshot, type SnapshotFacts } from "./format.ts";
 import { lock } from "./lock.ts";
 import { PieceStore } from "./piece_store.ts";
-import type { Repository } from "./repository.ts";
+import { DamagedError, type Repository } from "./repository.ts";
 
 /** What a backup has of one source. */
 export interface Part extends Pick<HeldData, "files"> {
@@ -77,7 +77,7 @@ async function writeEntries(
       if (folder === undefined) throw new Error(`${file.path} is in the folder ${file.folder}, which is not named`);
       const entry = await entryOf({ file, folder, before: former.get(keyOf(folder, file.path)) }, store, tell);
       entries.push(entry);
-      files += 1;
+      files += file.path.endsWith("/") ? 0 : 1;
       bytes += entry.size;
       tell(0);
     }
@@ -87,7 +87,7 @@ async function writeEntries(
 
 const keyOf = (folder: string, path: string): string => `${folder}/${path}`;
 
-/** The files of the latest snapshot; none when it cannot be read: then all is stored anew. */
+/** The files of the latest snapshot; none when it is damaged: then all is stored anew. */
 async function formerEntries(repository: Repository, signal: AbortSignal): Promise<Map<string, Entry>> {
   const found = new Map<string, Entry>();
   const latest = (await repository.snapshotIds()).at(-1);
@@ -97,8 +97,8 @@ async function formerEntries(repository: Repository, signal: AbortSignal): Promi
       found.set(keyOf(entry.folder, entry.path), entry);
     }
     return found;
-  } catch {
-    signal.throwIfAborted();
+  } catch (error) {
+    if (!(error instanceof DamagedError)) throw error;
     return new Map();
   }
 }

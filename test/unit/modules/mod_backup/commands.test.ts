@@ -1,6 +1,7 @@
 /** `modhost backup` and `modhost restore`, on a server that runs and on one that does not. */
 import assert from "node:assert/strict";
-import { mkdir, mkdtemp, readdir, readFile, rm, symlink, writeFile } from "node:fs/promises";
+import { chown, mkdir, mkdtemp, readdir, readFile, rm, symlink, writeFile } from "node:fs/promises";
+import { createServer } from "node:http";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { type TestContext, test } from "node:test";
@@ -149,6 +150,35 @@ test("wrong calls end with 2, and what cannot be with 1; both say why", async (t
   json(await run("backup", "../backups", "--json"));
   const unknown = await run("restore", "../backups", "--to", "../new", "--snapshot", "x");
   assert.match(unknown.stderr, /There is no snapshot x in .*--list shows all/);
+});
+
+test("a server that ends in the midst is named, and so is what it refuses", async (t) => {
+  const { run, folder } = await site(t);
+  let answer = [200, `{"progress":{"files":1,"bytes":1,"added":1,"total":2}}\n{"pro`] as const as readonly [
+    number,
+    string,
+  ];
+  const server = createServer((request, response) => {
+    request.resume();
+    response.writeHead(answer[0]).write(answer[1], () => response.destroy());
+  });
+  await new Promise<void>((resolve) => server.listen(join(folder, "other.sock"), resolve));
+  t.after(() => server.close());
+  const broken = await run("backup", "../backups", "--socket", "../other.sock");
+  assert.deepEqual([broken.code, broken.stdout], [1, ""]);
+  assert.match(broken.stderr, /The server ended before the backup did/);
+  answer = [409, `{"error":{"code":"conflict","message":"A backup is under way"}}\n`];
+  const refused = await run("backup", "../backups", "--socket", "../other.sock");
+  assert.equal(refused.code, 1);
+  assert.match(refused.stderr, /A backup is under way/);
+});
+
+test("the data of another user is not touched", { skip: process.getuid?.() !== 0 }, async (t) => {
+  const { run, folder } = await site(t, {}, { "etc/data/a": "b" });
+  await chown(join(folder, "etc/data"), 12_345, 12_345);
+  const { code, stderr } = await run("backup", "../backups");
+  assert.equal(code, 1);
+  assert.match(stderr, /belongs to another user: .* sudo -u '#12345'/);
 });
 
 test("where the module is not enabled, the command says so", async (t) => {

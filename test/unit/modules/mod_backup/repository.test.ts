@@ -168,6 +168,9 @@ test("one writer at a time; the lock of a process that is gone holds nobody up",
   const { hostname } = await import("node:os");
   holder(2 ** 22 + 1, new Date(), hostname());
   await snapshotOf(repository, []);
+  // A process in a container may have the number of the one before it.
+  holder(process.pid, new Date(), hostname());
+  await snapshotOf(repository, []);
 });
 
 test("a writer whose lock was taken over finishes nothing", async () => {
@@ -196,6 +199,23 @@ test("an encrypted repository says nothing of its content, and opens by its key 
   const [one = "", other = ""] = place.names();
   place.objects.set(one, place.objects.get(other) ?? Buffer.alloc(0));
   assert.equal((await verify(again)).faults.length, 1);
+});
+
+test("of two who begin an encrypted repository, both open the same one", async () => {
+  const place = new MemoryPlace();
+  const secret = Buffer.from("key");
+  const opening = [1, 2].map(() => openRepository(place, { secret, make: true }));
+  const [one, other] = await Promise.all(opening);
+  assert.equal(one?.seal.hash(big), other?.seal.hash(big));
+});
+
+test("what failed is told, though the lock could not be taken back", async () => {
+  const { place, repository } = await opened();
+  place.before = () => {
+    place.read = () => Promise.reject(new Error("no connection"));
+    throw new Error("the disk is full");
+  };
+  await assert.rejects(snapshotOf(repository, [fileOf("a", big)]), /the disk is full/);
 });
 
 test("a place that has something else, or is of a later version, is refused", async () => {
