@@ -33,6 +33,8 @@ export interface AttemptDeps {
   readonly fields: readonly string[];
   readonly framing: Framing;
   readonly isFresh: boolean;
+  /** It asks for a websocket. */
+  readonly isUpgrade: boolean;
   /** Hears of answers before the answer, such as 103. */
   informed(status: number, rawHeaders: readonly string[]): void;
 }
@@ -79,7 +81,7 @@ export class Attempt {
   }
 
   #listen(outgoing: ClientRequest): void {
-    const { upstream, settings, informed, framing } = this.#deps;
+    const { upstream, settings, informed, framing, isUpgrade } = this.#deps;
     let isTunnel = false;
     outgoing.once("socket", (socket: Socket) =>
       this.#whenConnected(socket, () => {
@@ -99,6 +101,11 @@ export class Attempt {
       this.#done({ incoming, tunnel: undefined });
     });
     outgoing.once("upgrade", (incoming, socket, head) => {
+      if (!isUpgrade) {
+        this.#failed(new UpstreamFault("bad_answer", "it goes on with another protocol, which nobody has asked for"));
+        socket.destroy();
+        return;
+      }
       isTunnel = true;
       socket.once("close", () => upstream.end());
       this.#done({ incoming, tunnel: { socket: socket as Socket, head } });

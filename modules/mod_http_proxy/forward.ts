@@ -110,6 +110,7 @@ function attemptOf(
   try {
     return new Attempt({
       ...how,
+      isUpgrade,
       request: event.request,
       settings,
       fields,
