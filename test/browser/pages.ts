@@ -11,6 +11,7 @@ import { type Browser, chromium } from "playwright-core";
 import { createHost } from "#core/index.ts";
 import type { HttpFiles } from "#core/types.ts";
 import { takePictures } from "./dashboard/pictures.ts";
+import { takeTerminal } from "./terminal.ts";
 
 const images = fileURLToPath(new URL("../../docs/images/", import.meta.url));
 const folder = mkdtempSync(join(tmpdir(), "modhost-pages-"));
@@ -110,6 +111,7 @@ try {
   await host.start();
   const port = host.listening().find(({ scheme }) => scheme === "http")?.port;
   for (const page of pages) await shoot(browser, `http://127.0.0.1:${port}`, page);
+  await takeTerminal(browser, images);
   await takePictures(browser, images);
 } finally {
   await browser.close();
