@@ -1,4 +1,4 @@
-import { load, Subject } from "./measure.ts";
+import { load, quickest, Subject } from "./measure.ts";
 
 /** Requests after modules came or went that are not measured: what is new is compiled first. */
 const WARM_UP = 6000;
@@ -42,12 +42,8 @@ export async function benchFigures({ rounds = 16, requests = 800 } = {}): Promis
   console.log("| | CPU per request (µs), quickest tenth | with figures | x | x of the quickest quarter |");
   console.log("|---|---|---|---|---|");
   for (const [{ name }, { on, off }] of spent) {
-    const ratio = (share: number) => (at(on, share) / at(off, share)).toFixed(3);
-    const [without, withThem] = [at(off, 0.1).toFixed(1), at(on, 0.1).toFixed(1)];
+    const ratio = (share: number) => (quickest(on, share) / quickest(off, share)).toFixed(3);
+    const [without, withThem] = [quickest(off, 0.1).toFixed(1), quickest(on, 0.1).toFixed(1)];
     console.log(`| ${name} | ${without} | ${withThem} | ${ratio(0.1)} | ${ratio(0.25)} |`);
   }
-}
-
-function at(values: readonly number[], share: number): number {
-  return values.toSorted((a, b) => a - b)[Math.floor(values.length * share)] ?? Number.NaN;
 }

@@ -103,6 +103,11 @@ export async function load(port: number, path: string, count: number, connection
   return (performance.now() - began) / 1000;
 }
 
+/** The value that this share of all does not exceed. */
+export function quickest(values: readonly number[], share: number): number {
+  return values.toSorted((a, b) => a - b)[Math.floor(values.length * share)] ?? Number.NaN;
+}
+
 export function median(values: readonly number[]): number {
   const sorted = [...values].sort((a, b) => a - b);
   return sorted[Math.floor(sorted.length / 2)] ?? Number.NaN;

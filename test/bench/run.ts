@@ -1,6 +1,7 @@
 import { parseArgs } from "node:util";
 import { benchFigures } from "./figures.ts";
 import { benchHost } from "./host.ts";
+import { benchIsolated } from "./isolated.ts";
 import { benchMount } from "./mount.ts";
 import { benchNetwork } from "./network.ts";
 import { benchNode } from "./node.ts";
@@ -16,6 +17,7 @@ interface Options {
 const benches: Record<string, (options: Options) => Promise<void>> = {
   host: benchHost,
   figures: benchFigures,
+  isolated: benchIsolated,
   node: benchNode,
   mount: benchMount,
   network: benchNetwork,

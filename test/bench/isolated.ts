@@ -1,0 +1,35 @@
+import { load, quickest, Subject } from "./measure.ts";
+
+const WARM_UP = 6000;
+
+/**
+ * What isolation costs a request: the hello route of a plain module and of an isolated one, in one process and in turns. The
+ * quickest tenth of short pieces is compared: what else the machine does only ever adds.
+ */
+export async function benchIsolated({ rounds = 40, requests = 600 } = {}): Promise<void> {
+  const subject = await Subject.start("isolated", "modhost.ts", "", { LOGGER: "off", ISOLATED: "on" });
+  const modules = [
+    { name: "a plain module", path: "/app149/hello", spent: [] as number[] },
+    { name: "an isolated module", path: "/apart/hello", spent: [] as number[] },
+  ];
+  try {
+    for (const { path } of modules) await load(subject.port, path, WARM_UP);
+    for (let round = 0; round < rounds; round += 1) {
+      for (const { path, spent } of round % 2 === 0 ? modules : modules.toReversed()) {
+        const before = await subject.cpu();
+        await load(subject.port, path, requests);
+        spent.push(((await subject.cpu()) - before) / requests);
+      }
+    }
+  } finally {
+    await subject.stop();
+  }
+  console.log(`\nHello route, ${rounds} pieces of ${requests} requests each, in turns\n`);
+  console.log("| hello route of | CPU per request (µs), quickest tenth | x plain | x of the quickest quarter |");
+  console.log("|---|---|---|---|");
+  const [plain] = modules;
+  for (const { name, spent } of modules) {
+    const ratio = (share: number) => (quickest(spent, share) / quickest(plain?.spent ?? [], share)).toFixed(2);
+    console.log(`| ${name} | ${quickest(spent, 0.1).toFixed(1)} | ${ratio(0.1)} | ${ratio(0.25)} |`);
+  }
+}
