@@ -44,7 +44,11 @@ export class ProxiedApps {
     const now = () => module.now();
     this.#checks = new HealthChecks({ module, changed: tell });
     module.provides("metrics", this.#figures.provider(apps, now));
-    module.provides("admin", { operations: operationsOf({ apps, now, changed: tell }), shapes });
+    module.provides("admin", {
+      operations: operationsOf({ apps, now, changed: tell }),
+      shapes,
+      pages: { folder: new URL("pages/", import.meta.url), script: "main.js" },
+    });
   }
 
   /** Those of now, each once. */

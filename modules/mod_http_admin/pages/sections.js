@@ -11,11 +11,14 @@
 export const sections = [];
 
 /**
- * Adds a section with its pages; their paths begin with a name of the module's own.
+ * Adds a section with its pages, or the pages to the section of that title; their paths begin with a name of the
+ * module's own.
  * @param {SectionEntry} section
  */
-export function addSection(section) {
-  sections.push(section);
+export function addSection({ title, pages }) {
+  const at = sections.findIndex((each) => each.title === title);
+  if (at === -1) sections.push({ title, pages });
+  else sections[at] = { title, pages: [...(sections[at]?.pages ?? []), ...pages] };
 }
 
 /**

@@ -173,6 +173,22 @@ describe("middleware", () => {
   });
 });
 
+describe("upstreams", () => {
+  test("are taken out and back, and seen as they are", async () => {
+    await using tab = await opened(browser, `${server.base}/admin/upstreams`);
+    const { page } = tab;
+    const status = async () => (await fetch(`${server.base}/mirror/`)).status;
+    assert.equal(await status(), 200);
+    await page.getByRole("row", { name: /mirror.*healthy/ }).waitFor();
+    await page.getByRole("button", { name: /^Drain/ }).click();
+    await page.getByRole("row", { name: /mirror.*drained/ }).waitFor();
+    assert.equal(await status(), 503);
+    await page.getByRole("button", { name: /^Use again/ }).click();
+    await page.getByRole("row", { name: /mirror.*healthy/ }).waitFor();
+    assert.equal(await status(), 200);
+  });
+});
+
 describe("requests, routes and the log", () => {
   test("show what happens as it happens, and hostile names as text", async () => {
     await using tab = await opened(browser, `${server.base}/admin/requests`);

@@ -17,6 +17,7 @@ export const paths = [
     "modules/shop",
     "routes",
     "middleware",
+    "upstreams",
     "requests",
     "log",
     "config",
