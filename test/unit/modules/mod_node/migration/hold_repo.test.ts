@@ -35,6 +35,7 @@ async function filled(options: Omit<NodeOptions, "repo">) {
   const { cid } = await node.add("what is pinned");
   await node.files.write("/a/b", "what is in a file", { create: true, parents: true });
   await node.key.gen("other");
+  for (const key of ["self", "other"]) await node.name.publish(`/ipfs/${cid}`, { key, allowOffline: true });
   return { repo, node, cid };
 }
 
@@ -47,6 +48,10 @@ async function assertSame(copy: Node, node: Node, cid: Awaited<ReturnType<Node["
     (await copy.key.list()).map(({ id }) => id).sort(),
     (await node.key.list()).map(({ id }) => id).sort(),
   );
+  for (const { name, id } of await copy.key.list()) {
+    const paths = await Array.fromAsync(copy.name.resolve(`/ipns/${id}`, { nocache: true }));
+    assert.equal(paths.at(-1), `/ipfs/${cid}`, `what the key ${name} has published`);
+  }
   const pins = await Array.fromAsync(copy.pin.ls({ type: "recursive" }), (pin) => pin.cid.toString());
   assert.ok(pins.includes(cid.toString()));
 }
