@@ -1,5 +1,6 @@
 /** Contents as they are downloaded and shown: with ranges, conditions, and nothing that a browser would run. */
 import type { NodeModule } from "modhost/node";
+import { type ByteRange, parseRanges, precondition, rangeHolds, type Validators } from "../../core/http/index.ts";
 import { HttpError } from "../../core/index.ts";
 import type { HttpRequest, PooledBody, ResponseFields, ResponseHeaders } from "../../core/types.ts";
 import { attachment, disposition } from "./disposition.ts";
@@ -66,15 +67,19 @@ export async function fileAnswer(
   if (type === "directory") throw new HttpError(400, `${path} is a directory: download it as tar or CAR`);
   const etag = `"${cid}"`;
   const headers: ResponseHeaders = { ...guarded, ...described(name, as), etag, accept_ranges: "bytes" };
-  if (isNotModified(request, etag)) return { status_code: 304, headers };
-  const range = rangeOf(request, size, etag);
+  // A CID names its bytes for ever: it is a strong validator, and needs no date.
+  const known = { etag, modified: Number.NaN };
+  const status = precondition(request.headers, known);
+  if (status !== undefined) return { status_code: status, headers, body: "" };
+  const range = rangeOf(request, size, known);
   if (range === "unsatisfiable")
     return { status_code: 416, headers: { ...headers, content_range: `bytes */${size}` }, body: "" };
-  const { from, length } = range ?? { from: 0, length: size };
+  const { first, last } = range ?? { first: 0, last: size - 1 };
+  const length = last - first + 1;
   headers.content_length = length;
-  if (range !== undefined) headers.content_range = `bytes ${from}-${from + length - 1}/${size}`;
+  if (range !== undefined) headers.content_range = `bytes ${first}-${last}/${size}`;
   const body =
-    length === 0 ? "" : await opened(signal, (how) => node.cat(`/ipfs/${cid}`, { ...how, offset: from, length }));
+    length === 0 ? "" : await opened(signal, (how) => node.cat(`/ipfs/${cid}`, { ...how, offset: first, length }));
   return { status_code: range === undefined ? 200 : 206, headers, body };
 }
 
@@ -135,24 +140,10 @@ async function opened(
   }
 }
 
-/** A CID names its bytes for ever: it is a strong validator. */
-function isNotModified({ headers }: HttpRequest, etag: string): boolean {
-  const known = headers.if_none_match;
-  if (known === undefined) return false;
-  return known.split(",").some((each) => ["*", etag].includes(each.trim().replace(/^W\//, "")));
-}
-
 /** One range of bytes; several are answered with the whole. */
-function rangeOf(
-  { headers }: HttpRequest,
-  size: number,
-  etag: string,
-): { from: number; length: number } | "unsatisfiable" | undefined {
-  if (headers.if_range !== undefined && headers.if_range !== etag) return undefined;
-  const [, first = "", last = ""] = /^bytes=(\d*)-(\d*)$/.exec(headers.range?.trim() ?? "") ?? [];
-  if (first === "" && last === "") return undefined;
-  const from = first === "" ? Math.max(0, size - Number(last)) : Number(first);
-  const to = first === "" || last === "" ? size - 1 : Math.min(Number(last), size - 1);
-  if (from >= size || (first !== "" && last !== "" && Number(last) < from)) return "unsatisfiable";
-  return { from, length: to - from + 1 };
+function rangeOf({ headers }: HttpRequest, size: number, known: Validators): ByteRange | "unsatisfiable" | undefined {
+  if (headers.range === undefined || !rangeHolds(headers.if_range, known)) return undefined;
+  const ranges = parseRanges(headers.range, size);
+  if (ranges === undefined || ranges.length > 1) return undefined;
+  return ranges[0] ?? "unsatisfiable";
 }

@@ -14,6 +14,7 @@ const version = createHash("sha256").update(`${PAGE_VERSION}${listingStyle}`).di
 /** Another version of the page has another tag. */
 export const directoryTag = ({ text }: Pick<Found, "text">): string => `"DirIndex-${version}_CID-${text}"`;
 
+const RAW = 0x55;
 /** Characters that are sent together. */
 const PIECE_LENGTH = 16 * 1024;
 
@@ -40,7 +41,8 @@ async function* entriesOf(
   directory: UnixfsNode,
   read: Asked["reading"]["read"],
 ): AsyncGenerator<ListedEntry, void, undefined> {
-  for await (const { name, cid, size } of directoryEntries(directory, read)) yield { name, cid: cid.toString(), size };
+  for await (const { name, cid, size } of directoryEntries(directory, read))
+    yield { name, cid: cid.toString(), isFile: cid.code === RAW, size };
 }
 
 /** The first is read before the answer begins, so that a block that is missing has a status. */

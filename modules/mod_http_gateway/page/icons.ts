@@ -15,10 +15,10 @@ const shapes = {
 
 type Icon = keyof typeof shapes;
 
-/** A name without an extension is a directory more often than not. */
-export function iconOf(name: string): Icon {
+/** A name without an extension is a directory more often than not, unless it is known to be a file. */
+export function iconOf(name: string, isFile: boolean): Icon {
   const type = typeByName(name);
-  if (type === undefined) return name.lastIndexOf(".") > 0 ? "file" : "any";
+  if (type === undefined) return isFile || name.lastIndexOf(".") > 0 ? "file" : "any";
   if (type.startsWith("image/")) return "picture";
   if (type.startsWith("audio/")) return "sound";
   if (type.startsWith("video/")) return "film";

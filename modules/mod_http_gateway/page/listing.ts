@@ -9,6 +9,8 @@ export const PAGE_VERSION = 1;
 export interface ListedEntry {
   readonly name: string;
   readonly cid: string;
+  /** Its CID says that it is a file; else nobody knows before it is read. */
+  readonly isFile: boolean;
   /** Bytes of all below it, as the directory says. */
   readonly size: number;
 }
@@ -24,7 +26,7 @@ export interface Listed {
 
 export const listingStyle = `${page_style}
 main { max-width: 64rem; margin: 0 auto; padding: 1.5rem 1rem 3rem; }
-h1 { margin: 0 0 .25rem; padding: 0 .5rem; font-size: 1.25rem; font-weight: 600; overflow-wrap: anywhere; }
+h1 { margin: 0 0 .5rem; padding: 0 .5rem; font-size: 1.25rem; font-weight: 600; overflow-wrap: anywhere; }
 h1 small { color: var(--soft); font-size: inherit; font-weight: 400; }
 .about { margin: 0 0 1rem; padding: 0 .5rem; color: var(--soft); font-size: .875rem; overflow-wrap: anywhere; }
 table { width: 100%; border-collapse: collapse; }
@@ -47,8 +49,7 @@ const MARK = "<!-- entries -->";
 export async function* listingPage({ place, cid, changed, entries }: Listed): AsyncGenerator<string, void, undefined> {
   const title = `Index of /${place.namespace}/${[place.root, ...place.segments].join("/")}`;
   const body = `<h1><small>Index of</small> ${breadcrumbs(place)}</h1>
-<p class="about">${escape_html(cid)}${changedText(changed)}</p>
-<table>
+${about(place, cid, changed)}<table>
 <thead><tr><th scope="col">Name</th><th scope="col">CID</th><th scope="col">Size</th></tr></thead>
 <tbody>
 ${MARK}
@@ -61,11 +62,15 @@ ${MARK}
   yield tail;
 }
 
-function changedText(changed: number | undefined): string {
+/** What the path above does not say: the CID, and when it was changed. */
+function about({ namespace, segments }: Place, cid: string, changed: number | undefined): string {
   const date = changed === undefined ? undefined : new Date(changed * 1000);
-  if (date === undefined || Number.isNaN(date.getTime())) return "";
-  const iso = date.toISOString();
-  return `, changed <time datetime="${iso}">${iso.slice(0, 10)}</time>`;
+  const parts = namespace === "ipfs" && segments.length === 0 ? [] : [escape_html(cid)];
+  if (date !== undefined && !Number.isNaN(date.getTime())) {
+    const iso = date.toISOString();
+    parts.push(`changed <time datetime="${iso}">${iso.slice(0, 10)}</time>`);
+  }
+  return parts.length === 0 ? "" : `<p class="about">${parts.join(", ")}</p>\n`;
 }
 
 /** Each part of the path leads there; on a host of its own the first leads to the gateway, or to the host. */
@@ -88,9 +93,9 @@ function parentRow(place: Place): string {
   return `<tr class="up"><td><a href="${link(`${visiblePath(place)}/..`)}">..</a></td><td></td><td></td></tr>\n`;
 }
 
-function row(place: Place, { name, cid, size }: ListedEntry): string {
+function row(place: Place, { name, cid, isFile, size }: ListedEntry): string {
   return (
-    `<tr><td class="icon ${iconOf(name)}"><a href="${link(`${visiblePath(place)}/${name}`)}">${escape_html(name)}</a></td>` +
+    `<tr><td class="icon ${iconOf(name, isFile)}"><a href="${link(`${visiblePath(place)}/${name}`)}">${escape_html(name)}</a></td>` +
     `<td>${hashLink(place, name, cid)}</td><td title="${size} bytes">${size_text(size)}</td></tr>\n`
   );
 }

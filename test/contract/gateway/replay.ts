@@ -22,11 +22,14 @@ interface Fixtures {
 
 export const fixtures = JSON.parse(readFileSync(join(fixturesFolder, "fixtures.json"), "utf8")) as Fixtures;
 
+/** With the identifiers of the fixtures in the place of `{name}`. */
+export function filled(text: string): string {
+  return text.replace(/\{(\w+)\}/g, (all, name: string) => fixtures.cids[name] ?? fixtures.keys[name] ?? all);
+}
+
 /** What `IPFS_NS_MAP` must be when the node is opened. */
 export function nameMap(): string {
-  const { cids, keys, names } = fixtures;
-  const filled = (path: string) => path.replace(/\{(\w+)\}/g, (_, name: string) => cids[name] ?? keys[name] ?? "");
-  return Object.entries(names)
+  return Object.entries(fixtures.names)
     .map(([name, path]) => `${name}:${filled(path)}`)
     .join(",");
 }

@@ -2,6 +2,7 @@
 import { setImmediate as nextTurn } from "node:timers/promises";
 import type { CID } from "multiformats/cid";
 import { identity } from "../../formats/cid/hashes.ts";
+import { CidSet } from "../../formats/cid/set.ts";
 import { linksWithTurns } from "../../formats/ipld/links.ts";
 import { NodeError } from "../../util/errors.ts";
 import type { ReadBlock } from "../dag/reader.ts";
@@ -59,42 +60,36 @@ export async function exportPath(
   return { cid, roots, archive: writeCar([cid], blocksOf(passed, last, read, options)) };
 }
 
-async function* blocksOf(
-  passed: readonly Block[],
-  last: Block,
-  read: ReadBlock,
-  options: PathArchiveOptions,
-): AsyncGenerator<Block, void, undefined> {
-  const seen = new Set<string>();
-  for await (const block of inOrder(passed, last, read, options)) {
-    if (block.cid.multihash.code === identity.code) continue;
-    const key = Buffer.from(block.cid.multihash.bytes).toString("latin1");
-    if (options.duplicates !== true) {
-      // The walk leaves out what it has met: only what was passed before can come again.
-      if (seen.has(key)) continue;
-      if (seen.size < passed.length) seen.add(key);
-    }
-    yield block;
-  }
-}
+/** Whether a block is to be sent, for the first time or again. */
+type IsWanted = (cid: CID) => boolean;
 
-async function* inOrder(
+async function* blocksOf(
   passed: readonly Block[],
   last: Block,
   read: ReadBlock,
   { scope = "all", range, duplicates = false }: PathArchiveOptions,
 ): AsyncGenerator<Block, void, undefined> {
-  yield* passed;
-  const file = scope === "entity" ? unixfsNode(last.cid, last.bytes) : undefined;
-  if (scope === "block" || (scope === "entity" && file === undefined)) yield last;
-  else if (file !== undefined) yield* entity(last, file, read, { range, duplicates });
-  else if (duplicates) yield* walkAll(last, read);
-  else yield* walked(last.cid, read);
+  const seen = new CidSet();
+  const isWanted: IsWanted = ({ multihash }) => multihash.code !== identity.code;
+  const isNew: IsWanted = (cid) => isWanted(cid) && (duplicates || seen.add(cid));
+  for (const block of passed) if (isNew(block.cid)) yield block;
+  const entity = scope === "entity" ? unixfsNode(last.cid, last.bytes) : undefined;
+  const type = entity?.unixfs.type;
+  const isFile = type === "File" || type === "Raw";
+  if (entity !== undefined && type === "HAMTShard") yield* shards(last, entity, read, isNew);
+  else if (entity !== undefined && isFile && range !== undefined) yield* rangeOf(last, entity, read, { range, isNew });
+  else if (scope === "all" || isFile) yield* below(last, read, { seen: duplicates ? undefined : seen, isWanted });
+  else if (isNew(last.cid)) yield last;
 }
 
-/** Each block once. What cannot be decoded has no links: its bytes are what was asked for. */
-async function* walked(root: CID, read: ReadBlock): AsyncGenerator<Block, void, undefined> {
-  for await (const { cid, bytes } of walk(root, { read, lenient: true })) if (bytes !== undefined) yield { cid, bytes };
+/** All that is below a block. What cannot be decoded has no links: its bytes are what was asked for. */
+async function* below(
+  root: Block,
+  read: ReadBlock,
+  { seen, isWanted }: { readonly seen: CidSet | undefined; readonly isWanted: IsWanted },
+): AsyncGenerator<Block, void, undefined> {
+  const blocks = seen === undefined ? walkAll(root, read) : walk(root.cid, { read, seen, lenient: true });
+  for await (const { cid, bytes } of blocks) if (bytes !== undefined && isWanted(cid)) yield { cid, bytes };
 }
 
 /** Blocks after which other work of the process gets its turn. */
@@ -121,37 +116,29 @@ async function linksIn(cid: CID, bytes: Uint8Array): Promise<readonly CID[]> {
   }
 }
 
-type EntityOptions = Required<Pick<PathArchiveOptions, "duplicates">> & Pick<PathArchiveOptions, "range">;
-
-function entity(
-  last: Block,
+/** All nodes of a directory, and none of its entries. A valid one meets none of them twice. */
+async function* shards(
+  root: Block,
   node: UnixfsNode,
   read: ReadBlock,
-  { range, duplicates }: EntityOptions,
-): AsyncIterable<Block> {
-  const { type } = node.unixfs;
-  if (type === "HAMTShard") return shards(last, node, read);
-  if (type !== "File" && type !== "Raw") return only(last);
-  if (range !== undefined) return rangeOf(last, node, read, range);
-  return duplicates ? walkAll(last, read) : walked(last.cid, read);
-}
-
-async function* only(block: Block): AsyncGenerator<Block, void, undefined> {
-  yield block;
-}
-
-/** All nodes of a directory, and none of its entries. */
-async function* shards(root: Block, node: UnixfsNode, read: ReadBlock): AsyncGenerator<Block, void, undefined> {
+  isNew: IsWanted,
+): AsyncGenerator<Block, void, undefined> {
   const digits = digitsFor(node.unixfs.fanout ?? SHARD_WIDTH);
-  yield root;
-  const innerLinks = ({ links }: UnixfsNode) => links.filter(({ name }) => name.length === digits).reverse();
-  const stack = innerLinks(node);
-  for (let link = stack.pop(); link !== undefined; link = stack.pop()) {
-    const bytes = await read(link.cid);
-    yield { cid: link.cid, bytes };
-    const below = unixfsNode(link.cid, bytes);
-    if (below?.unixfs.type !== "HAMTShard") throw new NodeError("expected protobuf dag node");
-    stack.push(...innerLinks(below));
+  const met = new CidSet();
+  const stack: CID[] = [];
+  const enter = ({ links }: UnixfsNode) => {
+    for (const { name, cid } of links.toReversed()) if (name.length === digits) stack.push(cid);
+  };
+  if (isNew(root.cid)) yield root;
+  enter(node);
+  for (let cid = stack.pop(), steps = 1; cid !== undefined; cid = stack.pop(), steps += 1) {
+    if (steps % TURN_BLOCKS === 0) await nextTurn();
+    if (!met.add(cid)) continue;
+    const bytes = await read(cid);
+    if (isNew(cid)) yield { cid, bytes };
+    const inner = unixfsNode(cid, bytes);
+    if (inner?.unixfs.type !== "HAMTShard") throw new NodeError("expected protobuf dag node");
+    enter(inner);
   }
 }
 
@@ -166,7 +153,7 @@ async function* rangeOf(
   root: Block,
   node: UnixfsNode,
   read: ReadBlock,
-  range: NonNullable<PathArchiveOptions["range"]>,
+  { range, isNew }: { readonly range: NonNullable<PathArchiveOptions["range"]>; readonly isNew: IsWanted },
 ): AsyncGenerator<Block, void, undefined> {
   const size = fileSize(node);
   const at = (place: number) => (place < 0 ? Math.max(0, size + place) : place);
@@ -174,14 +161,17 @@ async function* rangeOf(
   const stack: Part[] = [{ cid: root.cid, start: 0 }];
   for (let part = stack.pop(), steps = 1; part !== undefined; part = stack.pop(), steps += 1) {
     if (steps % TURN_BLOCKS === 0) await nextTurn();
-    const bytes = part.cid === root.cid ? root.bytes : await read(part.cid);
-    yield { cid: part.cid, bytes };
-    const inner = unixfsNode(part.cid, bytes);
-    if (inner === undefined) throw new NodeError(`${part.cid} is not a part of a file`);
-    stack.push(...partsIn(inner, part.start, from, end).reverse());
+    const { cid, start } = part;
+    const bytes = cid === root.cid ? root.bytes : await read(cid);
+    if (isNew(cid)) yield { cid, bytes };
+    const inner = unixfsNode(cid, bytes);
+    if (inner === undefined) throw new NodeError(`${cid} is not a part of a file`);
+    // Not by spreading: there may be more of them than a call can have arguments.
+    for (const each of partsIn(inner, start, from, end).reverse()) stack.push(each);
   }
 }
 
+/** The parts below a node that overlap the bytes from `from` to `end`, in order. */
 function partsIn({ links, unixfs }: UnixfsNode, start: number, from: number, end: number): Part[] {
   const parts: Part[] = [];
   let at = start + (unixfs.data?.length ?? 0);

@@ -3,6 +3,9 @@ import { readFileSync } from "node:fs";
 import { test } from "node:test";
 import { CID } from "multiformats/cid";
 import { exportPath, type PathArchiveOptions } from "#node/content/car/export_path.ts";
+import { multihash, sha256 } from "#node/formats/cid/hashes.ts";
+import { encodeDagPb } from "#node/formats/dag_pb/pb_object.ts";
+import { encodeUnixfs } from "#node/formats/unixfs/format.ts";
 import { failure } from "#node/util/errors.ts";
 import { blocksIn } from "#test/support/car_blocks.ts";
 
@@ -51,6 +54,25 @@ test("a range of a file has the leaves that it touches, whichever end it is coun
   for (const [from, to, leaves] of cases) assert.deepEqual(await leavesSent(from, to), leaves, `${from}:${to}`);
 });
 
+/** A file of these leaves. */
+async function fileOf(leaves: readonly Uint8Array[]) {
+  const made = new Map<string, Uint8Array>();
+  const put = async (codec: number, bytes: Uint8Array) => {
+    const cid = CID.createV1(codec, await multihash(sha256, bytes));
+    made.set(String(cid), bytes);
+    return cid;
+  };
+  const links = [];
+  for (const leaf of leaves) links.push({ Name: "", Hash: await put(0x55, leaf), Tsize: leaf.length });
+  const blocksizes = leaves.map(({ length }) => length);
+  const filesize = blocksizes.reduce((sum, size) => sum + size, 0);
+  const cid = await put(
+    0x70,
+    encodeDagPb({ Data: encodeUnixfs({ type: "File", filesize, blocksizes }), Links: links }),
+  );
+  return { cid, blocks: made };
+}
+
 test("a path sends its blocks, those of shards on the way among them, before what it leads to", async () => {
   const { sent, roots } = await archived("shard", ["entry-17.txt"], { scope: "block" });
   assert.equal(sent[0], cids.shard);
@@ -75,6 +97,22 @@ test("a block that is linked several times is sent once, or as often", async () 
   const often = (await archived("dup", [], { duplicates: true })).sent;
   assert.equal(new Set(once).size, once.length);
   assert.deepEqual([once.length, often.length], [3, 5]);
+});
+
+test("a range that has a block twice sends it once, or as often", async () => {
+  const leaf = new Uint8Array(10).fill(1);
+  const twice = await fileOf([leaf, leaf, new Uint8Array(10)]);
+  const sizes = async (duplicates: boolean) => {
+    const options = { scope: "entity", range: { from: 0, to: 19 }, duplicates } as const;
+    const { archive } = await exportPath(
+      twice.cid,
+      [],
+      async (cid) => twice.blocks.get(String(cid)) as Uint8Array,
+      options,
+    );
+    return blocksIn(Buffer.concat(await Array.fromAsync(archive))).length;
+  };
+  assert.deepEqual([await sizes(false), await sizes(true)], [2, 3]);
 });
 
 test("identity CIDs carry their bytes, and a codec without known links is a leaf", async () => {
