@@ -71,23 +71,35 @@ export class Reading {
   }
 
   /**
-   * The pieces of a body. When they fail the answer is under way: the connection breaks off, so that nobody takes it for
-   * whole. That the content is not all here is no fault of this server.
+   * The pieces of a body; `length` is that of all of them, where the answer says it. When they fail the answer is under way:
+   * the connection breaks off, so that nobody takes it for whole. That content is not all here, or not as long as it
+   * says, is no fault of this server.
    */
   body<P extends string | Uint8Array>(
     pieces: AsyncIterable<P>,
-    release: (piece: Uint8Array) => void = () => undefined,
+    { length, release = () => undefined }: BodyOptions = {},
   ): PooledBody {
-    return { [Symbol.asyncIterator]: () => this.#pieces(pieces), release };
+    return { [Symbol.asyncIterator]: () => this.#pieces(pieces, length), release };
   }
 
-  async *#pieces<P extends string | Uint8Array>(pieces: AsyncIterable<P>): AsyncGenerator<P, void, undefined> {
+  async *#pieces<P extends string | Uint8Array>(
+    pieces: AsyncIterable<P>,
+    length: number | undefined,
+  ): AsyncGenerator<P, void, undefined> {
+    let sent = 0;
+    const check = (fits: boolean) => {
+      if (length !== undefined && !fits)
+        throw new HttpError(404, `the content has not the ${length} bytes that it says`);
+    };
     try {
       for await (const piece of pieces) {
         if (performance.now() > this.#until) throw new HttpError(408, "The answer has taken longer than it may");
+        sent += piece.length;
+        check(sent <= (length ?? sent));
         this.moved();
         yield piece;
       }
+      check(sent === length);
     } catch (error) {
       // What has come so far is sent first, and so is the head.
       await turn();
@@ -96,6 +108,12 @@ export class Reading {
       this.end();
     }
   }
+}
+
+export interface BodyOptions {
+  readonly length?: number;
+  /** Takes back a piece that was sent. */
+  readonly release?: (piece: Uint8Array) => void;
 }
 
 const brokenOff = (cause: unknown): HttpError =>

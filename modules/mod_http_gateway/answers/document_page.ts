@@ -1,5 +1,5 @@
 /** The page of a document, for browsers: what it says, and what it links to. */
-import { escape_html, html_page, page_style, size_text } from "../../../core/net/http.ts";
+import { escape_html, html_page, page_style, printable, size_text } from "../../../core/net/http.ts";
 import type { ResponseFields, ResponseHeaders } from "../../../core/types.ts";
 import type { Asked } from "../asked.ts";
 import { pagePolicy } from "../page/policy.ts";
@@ -76,7 +76,10 @@ function page({ place, cid, codec, length, text, shown, links }: Shown): string 
   const more = links > shown.length ? `<p>${links - shown.length} more</p>` : "";
   const body = `<h1><small>${codec}</small> ${escape_html(cid)}</h1>
 <p>${size_text(length)}, as ${form(codec)}, ${form("raw")}</p>
-<pre>${escape_html(text)}</pre>
+<pre>${text
+    .split("\n")
+    .map((line) => escape_html(printable(line)))
+    .join("\n")}</pre>
 ${items.length === 0 ? "" : `<h2>Links</h2>\n<ul>\n${items.join("\n")}\n</ul>\n${more}`}`;
   return html_page({ title: `${codec} ${cid}`, style, body });
 }

@@ -80,7 +80,7 @@ async function begun(
   const start = first.done === true ? none : first.value;
   return {
     type: type ?? typeByContent(start, isWhole && start.length === length),
-    body: reading.body(first.done === true ? pieces : joined(start, pieces), (piece) => source.release(piece)),
+    body: reading.body(first.done === true ? pieces : joined(start, pieces), { length, release: source.release }),
   };
 }
 
@@ -104,6 +104,9 @@ async function severalAnswer(
   const known = type ?? (await typeOf(source, { first: 0, last: SNIFFED_BYTES - 1 }));
   const several = severalRanges(source.size, known, ranges, (range) => source.pieces(range));
   const described = { ...headers, content_type: several.type, content_length: several.length };
-  const body = request.method === "HEAD" ? nothing : reading.body(several.body, (piece) => source.release(piece));
+  const body =
+    request.method === "HEAD"
+      ? nothing
+      : reading.body(several.body, { length: several.length, release: source.release });
   return { status_code: 206, headers: described, body };
 }

@@ -12,7 +12,7 @@ export interface Source {
   /** The bytes of a range; blocks beyond it are not read. */
   pieces(range: ByteRange): Pieces;
   /** Takes a piece back that is no longer used. */
-  release(piece: Uint8Array): void;
+  readonly release: (piece: Uint8Array) => void;
 }
 
 /** One block, or what else is in memory. */

@@ -1,5 +1,5 @@
 /** The page of a directory. Its links have the form that the conformance suite looks for: attributes, order and quotes. */
-import { escape_html, html_page, page_style, size_text } from "../../../core/net/http.ts";
+import { escape_html, html_page, page_style, printable, size_text } from "../../../core/net/http.ts";
 import { escapedPath, escapedSegment, type Place, visiblePath } from "../place.ts";
 import { iconOf, iconStyle } from "./icons.ts";
 
@@ -55,7 +55,7 @@ ${about(place, cid, changed)}<table>
 ${MARK}
 </tbody>
 </table>`;
-  const [head = "", tail = ""] = html_page({ title, style: listingStyle, body }).split(MARK);
+  const [head = "", tail = ""] = html_page({ title: printable(title), style: listingStyle, body }).split(MARK);
   yield head;
   if (place.segments.length > 0) yield parentRow(place);
   for await (const entry of entries) yield row(place, entry);
@@ -79,13 +79,16 @@ function breadcrumbs({ namespace, root, segments, prefix, website, gateway }: Pl
   let path = isDnslink
     ? `//${root}`
     : `${gateway}${website === undefined || website === "app" ? prefix : `/${namespace}/${root}`}`;
-  const parts = [`<a href="${link(isDnslink ? `${path}/` : path)}">${escape_html(root)}</a>`];
+  const parts = [`<a href="${link(isDnslink ? `${path}/` : path)}">${shown(root)}</a>`];
   for (const name of segments) {
     path += `/${name}`;
-    parts.push(`<a href="${link(path)}">${escape_html(name)}</a>`);
+    parts.push(`<a href="${link(path)}">${shown(name)}</a>`);
   }
   return `/${namespace}/${parts.join("/")}`;
 }
+
+/** As text that steers nothing: neither markup, nor the direction of what follows. */
+const shown = (name: string): string => escape_html(printable(name));
 
 const link = (path: string): string => escape_html(escapedPath(path));
 
@@ -95,7 +98,7 @@ function parentRow(place: Place): string {
 
 function row(place: Place, { name, cid, isFile, size }: ListedEntry): string {
   return (
-    `<tr><td class="icon ${iconOf(name, isFile)}"><a href="${link(`${visiblePath(place)}/${name}`)}">${escape_html(name)}</a></td>` +
+    `<tr><td class="icon ${iconOf(name, isFile)}"><a href="${link(`${visiblePath(place)}/${name}`)}">${shown(name)}</a></td>` +
     `<td>${hashLink(place, name, cid)}</td><td title="${size} bytes">${size_text(size)}</td></tr>\n`
   );
 }
