@@ -217,6 +217,7 @@ class ModuleHost implements Host {
     });
     this.#running = running;
     const { modules, ports, certificates } = running;
+    const loading = Date.now();
     await modules.prepare();
     try {
       config.check();
@@ -243,10 +244,10 @@ class ModuleHost implements Host {
     await this.#watchConfig();
     if (!this.#isRunning()) return;
     this.#announce("server-started", {});
-    this.#watchModules(running);
+    this.#watchModules(running, loading);
   }
 
-  #watchModules(parts: HostParts): void {
+  #watchModules(parts: HostParts, since: number): void {
     const { watch } = this.#options;
     if (watch === undefined) return;
     this.#moduleWatch = new ModuleWatch({
@@ -256,7 +257,7 @@ class ModuleHost implements Host {
       shown: watch,
       failed: (text, ...values) => this.log.error(text, ...values),
     });
-    void this.#moduleWatch.start().catch((error: unknown) => this.report(error));
+    void this.#moduleWatch.start(since).catch((error: unknown) => this.report(error));
   }
 
   readonly #warn = (unknown: readonly UnknownName[]) => warnOfUnknown(this.log, unknown);

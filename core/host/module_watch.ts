@@ -47,13 +47,14 @@ export class ModuleWatch {
     });
   }
 
-  async start(): Promise<void> {
+  /** Modules were loaded from `since` on, milliseconds since 1970: what was saved later may not be what was loaded. */
+  async start(since: number): Promise<void> {
     const { bus } = this.#deps;
     for (const event of events) this.#releases.push(bus.add(event, () => this.#watch.follow()));
     // Whoever changes a module otherwise has an answer to a failure, too.
     this.#releases.push(bus.add("server-changed", (change: Change) => this.#heard(change)));
     this.#releases.push(bus.add("http-error", (event: HttpErrorEvent) => this.#page(event), 1));
-    await this.#watch.follow();
+    await this.#watch.follow(since);
     // Once more, for what their failures say.
     for (const { name } of this.#states().filter(({ status }) => status === "failed")) await this.#reload(name);
   }

@@ -59,8 +59,11 @@ export class FileWatch {
     this.#deps = deps;
   }
 
-  /** Watches what `files` says now: to be called when that has changed. */
-  async follow(): Promise<void> {
+  /**
+   * Watches what `files` says now: to be called when that has changed. New ones that were written after `since`,
+   * milliseconds since 1970, count as changed.
+   */
+  async follow(since = Number.POSITIVE_INFINITY): Promise<void> {
     const { files, poll, tellsNew } = this.#deps;
     const wanted = new Set(files());
     for (const file of this.#files.keys()) if (!wanted.has(file)) this.#files.delete(file);
@@ -74,8 +77,9 @@ export class FileWatch {
       return;
     }
     const read = async (file: string) => {
-      const { text } = await fileState(file);
-      if (!this.#files.has(file)) this.#files.set(file, { told: text, seen: text });
+      const { text, written } = await fileState(file);
+      if (!this.#files.has(file)) this.#files.set(file, { told: written > since ? "" : text, seen: text });
+      if (written > since) this.#look(0);
     };
     await Promise.all(fresh.map(read));
   }

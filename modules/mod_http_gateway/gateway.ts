@@ -4,9 +4,8 @@ import type { HttpEvent, HttpRequest, ModuleLog, ResponseFields } from "../../co
 import { answerContent } from "./answers/index.ts";
 import type { Asked } from "./asked.ts";
 import { refusalAnswer } from "./errors/answer.ts";
-import { Refusal, refusalOf, tooLate, tooMany } from "./errors/refusal.ts";
+import { Refusal, refusalOf, tooMany } from "./errors/refusal.ts";
 import { headerText } from "./headers/content.ts";
-import { DnsLinks } from "./hosts/dns_links.ts";
 import { PathBlocks } from "./path_blocks.ts";
 import { contentPath, type Place } from "./place.ts";
 import { Reading } from "./reading.ts";
@@ -29,7 +28,6 @@ export class Gateway {
   readonly #log: ModuleLog;
   readonly #settings: () => GatewaySettings;
   readonly #blocks: PathBlocks;
-  readonly links: DnsLinks;
   /** Requests that are being answered. */
   #active = 0;
 
@@ -38,7 +36,6 @@ export class Gateway {
     this.#log = log;
     this.#settings = settings;
     this.#blocks = new PathBlocks(node);
-    this.links = new DnsLinks(node);
   }
 
   /** Answers a request of any method; `placeOf` says what it is for. Never rejects. */
@@ -59,15 +56,13 @@ export class Gateway {
     }
   }
 
-  async #content(request: HttpRequest, place: Place, general: GatewaySettings): Promise<ResponseFields> {
-    const { deserialized = general.deserialized } = place;
-    const settings = { ...general, deserialized };
+  async #content(request: HttpRequest, place: Place, settings: GatewaySettings): Promise<ResponseFields> {
     if (!this.#node.isOpen) await this.#node.open();
     const query = queryOf(request);
     const cachedOnly = request.headers.cache_control === "only-if-cached";
     const offline = settings.noFetch || cachedOnly || this.#node.offline;
     const path = contentPath(place);
-    const reading = new Reading(this.#node, request, { ...settings, offline, blocks: this.#blocks, links: this.links });
+    const reading = new Reading(this.#node, request, { ...settings, offline, blocks: this.#blocks });
     try {
       const wanted = formatOf(request, query);
       const asked: Asked = { node: this.#node, request, query, place, path, wanted, settings, reading };
@@ -75,9 +70,7 @@ export class Gateway {
       if (typeof answer.body !== "object" || answer.body instanceof Uint8Array) reading.end();
       return answer;
     } catch (error) {
-      const { isLate } = reading;
       reading.end();
-      if (isLate) throw tooLate(path, error);
       if (cachedOnly && !(error instanceof Redirect))
         throw new Refusal(412, `${JSON.stringify(path)} not in local datastore`);
       throw error;
@@ -88,15 +81,14 @@ export class Gateway {
     if (thrown instanceof Redirect) return thrown.answer(settings.headers);
     const path = place === undefined ? request.path : contentPath(place);
     const refusal = refusalOf(thrown, path);
-    const shown = refusal instanceof Refusal ? refusal : this.#otherwise(refusal, request);
+    const shown = refusal instanceof Refusal ? refusal : this.#fault(refusal, request);
     const answer = refusalAnswer(shown, request, settings);
     if (place !== undefined) (answer.headers ??= {}).x_ipfs_path = headerText(path);
     return answer;
   }
 
-  /** A fault of ours, of which the log has the words, and nobody else; or there is nobody any more who could be told. */
-  #otherwise(thrown: unknown, { id, method, url, signal }: HttpRequest): Refusal {
-    if (signal.aborted) return new Refusal(503, "the client has gone");
+  /** A fault of ours: the log has it, and nobody else. */
+  #fault(thrown: unknown, { id, method, url }: HttpRequest): Refusal {
     const what = thrown instanceof Error ? thrown.stack : String(thrown);
     this.#log.error("request %s %s %s failed: %s", id, method, url.raw_path, what);
     return new Refusal(500, "something is wrong with this gateway");

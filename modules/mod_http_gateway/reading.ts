@@ -3,14 +3,12 @@ import { setImmediate as turn } from "node:timers/promises";
 import type { NodeModule, ReadBlock } from "modhost/node";
 import { HttpError } from "../../core/index.ts";
 import type { HttpRequest, PooledBody } from "../../core/types.ts";
-import type { DnsLinks } from "./hosts/dns_links.ts";
 import type { PathBlocks } from "./path_blocks.ts";
 import type { GatewaySettings } from "./settings.ts";
 
 export interface ReadingDeps extends Pick<GatewaySettings, "stallTime" | "totalTime"> {
   readonly offline: boolean;
   readonly blocks: PathBlocks;
-  readonly links: DnsLinks;
 }
 
 export class Reading {
@@ -21,24 +19,21 @@ export class Reading {
   readonly read: ReadBlock;
   /** For blocks that paths lead through. */
   readonly readPath: ReadBlock;
-  /** Where domains lead. */
-  readonly links: DnsLinks;
   readonly #node: NodeModule;
   readonly #stallTime: number;
   readonly #until: number;
   #late: AbortController | undefined;
   #timer: NodeJS.Timeout | undefined;
 
-  constructor(node: NodeModule, request: HttpRequest, { stallTime, totalTime, offline, blocks, links }: ReadingDeps) {
+  constructor(node: NodeModule, request: HttpRequest, { stallTime, totalTime, offline, blocks }: ReadingDeps) {
     this.#node = node;
     this.offline = offline;
-    this.links = links;
     this.#stallTime = stallTime;
     this.#until = totalTime === 0 ? Number.POSITIVE_INFINITY : performance.now() + totalTime;
     if (!offline) {
       this.#late = new AbortController();
       this.signal = AbortSignal.any([request.signal, this.#late.signal]);
-      this.#wait();
+      this.moved();
     }
     this.read = node.lowLevel.reader({ signal: this.signal, offline, nameless: true });
     this.readPath = blocks.reader(this.read);
@@ -53,8 +48,8 @@ export class Reading {
     };
   }
 
-  /** From now on the next bytes are waited for. */
-  #wait(): void {
+  /** Bytes have come: the wait begins anew. */
+  moved(): void {
     if (this.#late === undefined) return;
     const left = Math.min(
       this.#stallTime === 0 ? Number.POSITIVE_INFINITY : this.#stallTime,
@@ -67,11 +62,6 @@ export class Reading {
 
   #giveUp(): void {
     this.#late?.abort(new DOMException("The next bytes did not come in time", "TimeoutError"));
-  }
-
-  /** It was given up: the bytes did not come in time. */
-  get isLate(): boolean {
-    return this.#late?.signal.aborted === true;
   }
 
   /** The answer is complete, or will never be. */
@@ -106,10 +96,8 @@ export class Reading {
         if (performance.now() > this.#until) throw new HttpError(408, "The answer has taken longer than it may");
         sent += piece.length;
         check(sent <= (length ?? sent));
-        // However long the client takes for it: nobody else is waited for meanwhile.
-        clearTimeout(this.#timer);
+        this.moved();
         yield piece;
-        this.#wait();
       }
       check(sent === length);
     } catch (error) {

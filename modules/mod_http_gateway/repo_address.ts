@@ -3,10 +3,9 @@ import { type NodeModule, versionFacts } from "modhost/node";
 import type { Module, RouteTable } from "../../core/types.ts";
 import { followConfig } from "./config_settings.ts";
 import { Gateway } from "./gateway.ts";
-import { hostClaims } from "./hosts/index.ts";
 import { pathRoutes } from "./routes.ts";
 
-/** Whoever listens there mounts items of this kind: `{ path, route, claims }`. */
+/** Whoever listens there mounts items of this kind: `{ path, route }`. */
 const KIND = "gateway-page";
 
 export function serveAtRepoAddress(module: Module, node: NodeModule): void {
@@ -26,7 +25,7 @@ export function serveAtRepoAddress(module: Module, node: NodeModule): void {
         : { status_code: 302, headers: { ...headers, location: rootRedirect }, body: "" };
     },
   };
-  module.add_item(KIND, { path: "/", route, claims: hostClaims(gateway, () => settings.now) });
+  module.add_item(KIND, { path: "/", route });
 }
 
 function versionText(): string {

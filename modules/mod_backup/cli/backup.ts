@@ -6,7 +6,6 @@ import {
   columns,
   NoServerError,
   Progress,
-  send,
   sendLines,
   socketOption,
   UsageError,
@@ -14,7 +13,6 @@ import {
 } from "../../../core/cli/index.ts";
 import { loadConfig } from "../../../core/index.ts";
 import { size_text } from "../../../core/net/http.ts";
-import type { ModuleState, ServerStatus } from "../../../core/types.ts";
 import type { Named } from "../repository/format.ts";
 import type { BackupLine, BackupModule, BackupProgress, BackupRequest, BackupResult } from "../types.ts";
 import { keyOption, named, openNamed, textOf, untilStopped } from "./place/settings.ts";
@@ -27,10 +25,6 @@ export const command: Command = {
     keep: { type: "string", value: "N", help: "Afterwards only the N latest snapshots stay, and what they use" },
     list: { type: "boolean", help: "Back up nothing: list the snapshots" },
     verify: { type: "boolean", help: "Back up nothing: read all that snapshots refer to, and check it" },
-    repair: {
-      type: "boolean",
-      help: "With --verify: remove what is damaged, so that the next backup writes it again as far as the host has it",
-    },
     ...keyOption,
     ...socketOption,
   },
@@ -42,7 +36,6 @@ export const command: Command = {
   run(context) {
     const { options } = context;
     if (options.list === true && options.verify === true) throw new UsageError("Either --list or --verify");
-    if (options.repair === true && options.verify !== true) throw new UsageError("--repair goes with --verify");
     if (options.list === true) return list(context);
     if (options.verify === true) return untilStopped((signal) => verifyAll(context, signal));
     return untilStopped((signal) => backUp(context, signal));
@@ -80,7 +73,6 @@ async function byServer(
   const { options } = context;
   const socket = await adminSocket(context, options.socket);
   try {
-    requireModule((await send<ServerStatus>(socket, "GET", "/status")).value.modules);
     for await (const line of sendLines<BackupLine>(socket, "POST", "/backup", { ...request }, signal)) {
       if ("progress" in line) progress(line.progress);
       else if ("failed" in line) throw new Error(line.failed);
@@ -98,15 +90,10 @@ async function byItself(context: CommandContext, request: BackupRequest, work: W
   await requireOwner(context);
   stderr.write("modhost: no server runs on this configuration: its data is backed up as it is\n");
   return withHost({ configPath, cwd, env }, (host) => {
-    requireModule(host.modules());
+    if (!host.modules().some(({ name, status }) => name === "backup" && status === "loaded"))
+      throw new Error("The module backup is not loaded: see that it is among modules_enabled");
     return host.exports<BackupModule>("backup").run(request, { ...work, by: "modhost backup" });
   });
-}
-
-/** @throws Error where the module is missing */
-function requireModule(modules: readonly ModuleState[]): void {
-  if (!modules.some(({ name, status }) => name === "backup" && status === "loaded"))
-    throw new Error("The module backup is not loaded: see that it is among modules_enabled");
 }
 
 /** @throws Error where files that this command makes in the data folder would keep its owner out */
@@ -149,13 +136,11 @@ async function list(context: CommandContext): Promise<number> {
 
 async function verifyAll(context: CommandContext, signal: AbortSignal): Promise<number> {
   const { verify } = await import("../repository/upkeep.ts");
-  const { stderr, output, options } = context;
-  const repair = options.repair === true;
+  const { stderr, output } = context;
   const isShown = stderr.isTTY === true && !output.json;
   let bar: Progress | undefined;
   const found = await verify(await openNamed(context), {
     signal,
-    repair,
     progress: (done, total) => {
       if (isShown) bar ??= new Progress(stderr, total, (count) => `${Math.round(count)} objects`);
       bar?.show(done);
@@ -167,10 +152,7 @@ async function verifyAll(context: CommandContext, signal: AbortSignal): Promise<
   output.show(found, () => {
     const all = `${snapshots} snapshots, ${objects} objects, ${size_text(bytes)}`;
     if (faults.length === 0) return `${all}: all as it was written`;
-    const next = repair
-      ? "What was damaged is removed: back up again, which writes what the host still has"
-      : "--repair removes what is damaged, and the next backup writes it again as far as the host still has it";
-    return `${all}: ${faults.length} missing or damaged. ${next}`;
+    return `${all}: ${faults.length} missing or damaged. Remove damaged objects: the next backup writes them again, as far as the host still has them`;
   });
   return faults.length === 0 ? 0 : 1;
 }

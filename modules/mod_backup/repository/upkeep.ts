@@ -19,31 +19,13 @@ export interface UpkeepOptions {
 /** Objects that are read at once. */
 const MAX_CONCURRENT = 4;
 
-export interface VerifyOptions extends UpkeepOptions {
-  /**
-   * Removes what is damaged, and snapshots that cannot be listed: the next backup writes again what the host still has, and
-   * nothing keeps `prune` from its work.
-   */
-  readonly repair?: boolean;
-}
-
 /** Reads all that snapshots refer to, and checks it against its hashes. */
-export async function verify(repository: Repository, options: VerifyOptions = {}): Promise<Verified> {
-  if (options.repair !== true) return check(repository, options);
-  const held = await lock(repository.place);
-  try {
-    return await check(repository, options);
-  } finally {
-    await held.release();
-  }
-}
-
-async function check(repository: Repository, { signal, progress, repair = false }: VerifyOptions): Promise<Verified> {
+export async function verify(repository: Repository, options: UpkeepOptions = {}): Promise<Verified> {
+  const { signal, progress } = options;
   const faults: string[] = [];
-  const note = async (error: unknown, where: string, more: readonly string[] = []) => {
+  const note = (error: unknown, where: string) => {
     if (!(error instanceof DamagedError)) throw error;
     faults.push(`${error.message} (${where})`);
-    for (const name of repair ? [error.object, ...more] : []) await repository.place.remove(name);
   };
   /** Object to the snapshots that need it. */
   const needed = new Map<string, string[]>();
@@ -54,7 +36,7 @@ async function check(repository: Repository, { signal, progress, repair = false 
         needed.set(object, [...(needed.get(object) ?? []), id]);
       }
     } catch (error) {
-      await note(error, `snapshot ${id}`, [snapshotPrefix + id]);
+      note(error, `snapshot ${id}`);
     }
   }
   let bytes = 0;
@@ -67,7 +49,7 @@ async function check(repository: Repository, { signal, progress, repair = false 
         const { length } = await repository.readObject(object, signal);
         bytes += length;
       } catch (error) {
-        await note(error, `snapshot ${users.join(", ")}`);
+        note(error, `snapshot ${users.join(", ")}`);
       }
       done += 1;
       progress?.(done, needed.size);

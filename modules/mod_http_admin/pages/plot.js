@@ -70,9 +70,7 @@ function settingsOf({ series, format, span, height = HEIGHT }, element, point) {
   // A canvas knows no variables: the element resolves them.
   const color = (/** @type {string} */ name) => {
     element.style.color = `var(${name})`;
-    const resolved = style.color;
-    element.style.color = "";
-    return resolved;
+    return style.color;
   };
   const axis = {
     stroke: color("--soft"),

@@ -46,12 +46,9 @@ export async function documentAnswer(asked: Asked, found: Found): Promise<Respon
   const codec = codecs[found.cid.code] ?? `0x${found.cid.code.toString(16)}`;
   const { format } = asked.wanted;
   if (format === undefined) {
-    const own = byCodec.get(found.cid.code) as DocumentFormat;
-    const { headers, ...answer } = await (showsPage(asked, codec)
+    return showsPage(asked, codec)
       ? pageAnswer(asked, found)
-      : blockAnswer(asked, found, own));
-    // Browsers and programs get another one at the same address.
-    return { ...answer, headers: { ...headers, vary: "Accept" } };
+      : blockAnswer(asked, found, byCodec.get(found.cid.code) as DocumentFormat);
   }
   if (!stored[format as DocumentFormat].includes(codec)) {
     throw new Refusal(

@@ -65,6 +65,20 @@ async function watched(files: Record<string, string>, modules: readonly string[]
 }
 
 describe("modules whose files are watched", { concurrency: 4, timeout: 60_000 }, () => {
+  test("are reloaded when they were saved after they had been loaded, while the server started", async () => {
+    const folder = await mkdtemp(join(tmpdir(), "modhost-early-"));
+    const file = join(folder, "mod_http_a.mjs");
+    const saved = `import { writeFileSync } from "node:fs";\nwriteFileSync(${JSON.stringify(file)}, ${JSON.stringify(app('"two"'))});`;
+    await writeFile(file, app('"one"', saved));
+    try {
+      await using host = await watched({}, [file]);
+      assert.equal((await host.told(1)).result, "done");
+      assert.equal(await host.get("/a/"), "two");
+    } finally {
+      await rm(folder, { recursive: true });
+    }
+  });
+
   test("are reloaded when a file is written, when another takes its place, and when one that they import is", async () => {
     const main = app("text", 'import { text } from "./parts/text.mjs";');
     await using host = await watched(
