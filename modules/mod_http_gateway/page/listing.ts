@@ -1,4 +1,5 @@
 /** The page of a directory. Its links have the form that the conformance suite looks for: attributes, order and quotes. */
+import type { directoryEntry } from "modhost/node";
 import { escape_html, html_page, page_style, printable, size_text } from "../../../core/net/http.ts";
 import { escapedPath, escapedSegment, type Place, visiblePath } from "../place.ts";
 import { iconOf, iconStyle } from "./icons.ts";
@@ -6,13 +7,12 @@ import { iconOf, iconStyle } from "./icons.ts";
 /** Counted up when the page changes other than in its style. */
 export const PAGE_VERSION = 1;
 
-export interface ListedEntry {
-  readonly name: string;
-  readonly cid: string;
-  /** Its CID says that it is a file; else nobody knows before it is read. */
-  readonly isFile: boolean;
-  /** Bytes of all below it, as the directory says. */
-  readonly size: number;
+type Link = Awaited<ReturnType<typeof directoryEntry>> & object;
+
+/** The links of a directory, as they are read. */
+export interface ListedEntries {
+  readonly first: IteratorResult<Link, void>;
+  readonly rest: AsyncGenerator<Link, void, undefined>;
 }
 
 export interface Listed {
@@ -21,7 +21,7 @@ export interface Listed {
   readonly cid: string;
   /** Seconds since 1970, where the directory says it. */
   readonly changed: number | undefined;
-  readonly entries: AsyncIterable<ListedEntry>;
+  readonly entries: ListedEntries;
 }
 
 export const listingStyle = `${page_style}
@@ -56,10 +56,37 @@ ${MARK}
 </tbody>
 </table>`;
   const [head = "", tail = ""] = html_page({ title: printable(title), style: listingStyle, body }).split(MARK);
-  yield head;
-  if (place.segments.length > 0) yield parentRow(place);
-  for await (const entry of entries) yield row(place, entry);
-  yield tail;
+  const path = visiblePath(place);
+  yield* written(
+    place.segments.length > 0 ? head + parentRow(path) : head,
+    entries,
+    (entry) => row(place, path, entry),
+    tail,
+  );
+}
+
+/** Characters that are sent together. */
+const PIECE_LENGTH = 16 * 1024;
+
+/** One loop for all: a directory may have a million entries. */
+async function* written(
+  head: string,
+  { first, rest }: ListedEntries,
+  text: (entry: Link) => string,
+  tail: string,
+): AsyncGenerator<string, void, undefined> {
+  let piece = head;
+  try {
+    for (let next = first; next.done !== true; next = await rest.next()) {
+      piece += text(next.value);
+      if (piece.length < PIECE_LENGTH) continue;
+      yield piece;
+      piece = "";
+    }
+    yield piece + tail;
+  } finally {
+    await rest.return();
+  }
 }
 
 /** What the path above does not say: the CID, and when it was changed. */
@@ -92,14 +119,16 @@ const shown = (name: string): string => escape_html(printable(name));
 
 const link = (path: string): string => escape_html(escapedPath(path));
 
-function parentRow(place: Place): string {
-  return `<tr class="up"><td><a href="${link(`${visiblePath(place)}/..`)}">..</a></td><td></td><td></td></tr>\n`;
+function parentRow(path: string): string {
+  return `<tr class="up"><td><a href="${link(`${path}/..`)}">..</a></td><td></td><td></td></tr>\n`;
 }
 
-function row(place: Place, { name, cid, isFile, size }: ListedEntry): string {
+const RAW = 0x55;
+
+function row(place: Place, path: string, { name, cid, size }: Link): string {
   return (
-    `<tr><td class="icon ${iconOf(name, isFile)}"><a href="${link(`${visiblePath(place)}/${name}`)}">${shown(name)}</a></td>` +
-    `<td>${hashLink(place, name, cid)}</td><td title="${size} bytes">${size_text(size)}</td></tr>\n`
+    `<tr><td class="icon ${iconOf(name, cid.code === RAW)}"><a href="${link(`${path}/${name}`)}">${shown(name)}</a></td>` +
+    `<td>${hashLink(place, name, cid.toString())}</td><td title="${size} bytes">${size_text(size)}</td></tr>\n`
   );
 }
 
@@ -118,12 +147,13 @@ function filename(name: string): string {
   return /^\p{ASCII}*$/u.test(name) ? once : once.replaceAll("%", "%25");
 }
 
-export async function* listingJson(entries: AsyncIterable<ListedEntry>): AsyncGenerator<string, void, undefined> {
-  let isFirst = true;
-  yield "[";
-  for await (const { name, cid, size } of entries) {
-    yield `${isFirst ? "" : ","}\n${JSON.stringify({ name, cid, size })}`;
-    isFirst = false;
-  }
-  yield "\n]\n";
+/** Name, CID and bytes of all below it, as the directory says. */
+export function listingJson(entries: ListedEntries): AsyncGenerator<string, void, undefined> {
+  let comma = "";
+  const text = ({ name, cid, size }: Link) => {
+    const before = comma;
+    comma = ",";
+    return `${before}\n${JSON.stringify({ name, cid: cid.toString(), size })}`;
+  };
+  return written("[", entries, text, "\n]\n");
 }

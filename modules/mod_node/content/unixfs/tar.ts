@@ -34,11 +34,48 @@ interface Entry {
  *
  * @throws NodeError at an entry that would be unpacked outside of the root
  */
-export async function* exportTar(
+export const exportTar = (
   root: UnixfsNode,
   name: string,
   read: ReadBlock,
-): AsyncGenerator<Uint8Array, void, undefined> {
+): AsyncGenerator<Uint8Array, void, undefined> => joined(tarOf(root, name, read));
+
+/** Small pieces are joined up to this many bytes, and held for so many milliseconds at most while others come. */
+const MAX_JOINED_BYTES = 32 * 1024;
+const MAX_HELD_MS = 500;
+
+async function* joined(pieces: AsyncIterable<Uint8Array>): AsyncGenerator<Uint8Array, void, undefined> {
+  let held: Uint8Array[] = [];
+  let length = 0;
+  let since = 0;
+  try {
+    for await (const piece of pieces) {
+      if (length === 0) since = performance.now();
+      held.push(piece);
+      length += piece.length;
+      if (length < MAX_JOINED_BYTES && performance.now() - since < MAX_HELD_MS) continue;
+      const taken = held;
+      [held, length] = [[], 0];
+      yield* sent(taken);
+    }
+  } catch (error) {
+    // What came before it is correct.
+    yield* sent(held);
+    throw error;
+  }
+  yield* sent(held);
+}
+
+/** Large pieces go out as they are. */
+function* sent(pieces: readonly Uint8Array[]): Generator<Uint8Array, void, undefined> {
+  const last = pieces.at(-1);
+  if (last !== undefined && last.length >= MAX_JOINED_BYTES) {
+    if (pieces.length > 1) yield Buffer.concat(pieces.slice(0, -1));
+    yield last;
+  } else if (last !== undefined) yield pieces.length === 1 ? last : Buffer.concat(pieces);
+}
+
+async function* tarOf(root: UnixfsNode, name: string, read: ReadBlock): AsyncGenerator<Uint8Array, void, undefined> {
   const levels: Level[] = [];
   let at: Named | undefined = { name, node: root };
   for (let steps = 1; at !== undefined; at = await nextEntry(levels, read), steps += 1) {
