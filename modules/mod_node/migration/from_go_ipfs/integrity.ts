@@ -80,7 +80,7 @@ function* handlesIn(index: Buffer): Generator<Handle> {
   }
 }
 
-class Fields {
+export class Fields {
   readonly #bytes: Uint8Array;
   at = 0;
 
@@ -88,11 +88,17 @@ class Fields {
     this.#bytes = bytes;
   }
 
+  /** Bytes with their length before them. */
+  skipText(): void {
+    const length = this.varint();
+    this.at += length;
+  }
+
   varint(): number {
     let value = 0;
     for (let scale = 1; ; scale *= 128) {
       const byte = this.#bytes[this.at++];
-      if (byte === undefined) throw new LevelDbDamaged("an index is cut off");
+      if (byte === undefined) throw new LevelDbDamaged("a list is cut off");
       value += (byte & 0x7f) * scale;
       if (byte < 0x80) return value;
     }
@@ -107,17 +113,31 @@ class Fields {
 
 const journalBlock = 32 * 1024;
 const headLength = 7;
-const lastKind = 4;
+/** A record is a whole entry, or its first, a middle or its last piece. */
+const [wholeKind, firstKind, lastKind] = [1, 2, 4];
+
+function checkJournal(path: string, journal: Buffer): void {
+  for (const _ of journalEntries(path, journal));
+}
 
 /**
- * Records of checksum, length, kind and data, none of which crosses a block. The last one may be cut off, by a crash.
+ * Entries are cut into records of checksum, length, kind and data, none of which crosses a block. The last one may be cut
+ * off, by a crash.
+ *
+ * @throws LevelDbDamaged
  */
-function checkJournal(path: string, journal: Buffer): void {
+export function* journalEntries(path: string, journal: Buffer): Generator<Buffer> {
+  let pieces: Buffer[] = [];
   for (let at = 0; at + headLength <= journal.length; ) {
     const left = leftOfBlock(at);
     if (left < headLength) at += left;
-    else if (isRecord(journal, at)) at = endOf(journal, at);
-    else if (isEnd(journal, at)) return;
+    else if (isRecord(journal, at)) {
+      const kind = journal[at + 6];
+      if (kind === wholeKind || kind === firstKind) pieces = [];
+      pieces.push(journal.subarray(at + headLength, endOf(journal, at)));
+      if (kind === wholeKind || kind === lastKind) yield Buffer.concat(pieces);
+      at = endOf(journal, at);
+    } else if (isEnd(journal, at)) return;
     else throw new LevelDbDamaged(`${path} is damaged: the checksum of the record at ${at} is wrong`);
   }
 }

@@ -1,10 +1,11 @@
 /** Reads the LevelDB of go-ipfs without changing it: a copy is opened. */
 import { constants } from "node:fs";
-import { copyFile, link, mkdir, readdir, rm, stat } from "node:fs/promises";
+import { copyFile, link, mkdir, readdir, readFile, rm, stat } from "node:fs/promises";
 import { join } from "node:path";
 import type { ClassicLevel } from "classic-level";
 import { isLockedElsewhere } from "../../storage/repo/system_lock.ts";
 import { checkFile } from "./integrity.ts";
+import { tablesOf } from "./manifest.ts";
 
 /** Keys are text, values are bytes. */
 export type LevelDb = ClassicLevel<string, Uint8Array>;
@@ -20,6 +21,15 @@ async function dataFiles(folder: string): Promise<string[]> {
     throw error;
   });
   return names.filter(isData).sort();
+}
+
+/** Without the tables that a compaction had made, or was making, when its process died. */
+async function filesInUse(folder: string): Promise<string[]> {
+  const names = await dataFiles(folder);
+  if (!names.includes("CURRENT")) return names;
+  const manifest = join(folder, (await readFile(join(folder, "CURRENT"), "utf8")).trim());
+  const tables = tablesOf(manifest, await readFile(manifest));
+  return names.filter((name) => !isTable(name) || tables.has(Number.parseInt(name, 10)));
 }
 
 /** Changes whenever somebody has opened the database; undefined when there is none. */
@@ -52,7 +62,7 @@ export async function readLevelDb<T>(
   await clear();
   try {
     await mkdir(scratch, { recursive: true, mode: 0o700 });
-    for (const name of await dataFiles(folder)) {
+    for (const name of await filesInUse(folder)) {
       await checkFile(join(folder, name));
       await (isTable(name) ? linkOrCopy : copyFile)(join(folder, name), join(scratch, name));
     }
