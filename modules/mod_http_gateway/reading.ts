@@ -33,7 +33,7 @@ export class Reading {
     if (!offline) {
       this.#late = new AbortController();
       this.signal = AbortSignal.any([request.signal, this.#late.signal]);
-      this.moved();
+      this.#wait();
     }
     this.read = node.lowLevel.reader({ signal: this.signal, offline, nameless: true });
     this.readPath = blocks.reader(this.read);
@@ -48,8 +48,8 @@ export class Reading {
     };
   }
 
-  /** Bytes have come: the wait begins anew. */
-  moved(): void {
+  /** From now on the next bytes are waited for. */
+  #wait(): void {
     if (this.#late === undefined) return;
     const left = Math.min(
       this.#stallTime === 0 ? Number.POSITIVE_INFINITY : this.#stallTime,
@@ -96,8 +96,10 @@ export class Reading {
         if (performance.now() > this.#until) throw new HttpError(408, "The answer has taken longer than it may");
         sent += piece.length;
         check(sent <= (length ?? sent));
-        this.moved();
+        // However long the client takes for it: nobody else is waited for meanwhile.
+        clearTimeout(this.#timer);
         yield piece;
+        this.#wait();
       }
       check(sent === length);
     } catch (error) {

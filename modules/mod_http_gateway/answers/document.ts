@@ -46,9 +46,12 @@ export async function documentAnswer(asked: Asked, found: Found): Promise<Respon
   const codec = codecs[found.cid.code] ?? `0x${found.cid.code.toString(16)}`;
   const { format } = asked.wanted;
   if (format === undefined) {
-    return showsPage(asked, codec)
+    const own = byCodec.get(found.cid.code) as DocumentFormat;
+    const { headers, ...answer } = await (showsPage(asked, codec)
       ? pageAnswer(asked, found)
-      : blockAnswer(asked, found, byCodec.get(found.cid.code) as DocumentFormat);
+      : blockAnswer(asked, found, own));
+    // Browsers and programs get another one at the same address.
+    return { ...answer, headers: { ...headers, vary: "Accept" } };
   }
   if (!stored[format as DocumentFormat].includes(codec)) {
     throw new Refusal(
