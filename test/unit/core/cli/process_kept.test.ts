@@ -75,7 +75,7 @@ test("code that is no module's ends the process as ever, and that is told of wit
       module.provides("http", { route: { GET: () => String((globalThis.leaving = true)) } });`,
     "modhost.config.js": `import "./leave.cjs"; export default { modules_enabled: ["http"] };`,
   });
-  const { started, ended } = await program.serve(["run", "./mod_hello.js"]);
+  const { started, ended } = await program.serve(["run", "--config", "modhost.config.js", "./mod_hello.js"]);
   assert.equal(await (await fetch(started.apps.find(({ name }) => name === "hello")?.urls[0] ?? "")).text(), "true");
   const { stderr, code } = await ended;
   assert.equal(code, 3);

@@ -97,10 +97,10 @@ describe("a server that another process takes over", { concurrency: 2, timeout: 
     assert.deepEqual([result, error.code], ["refused", "NOT_HANDED_OVER"]);
     assert.match(error.message, /the module http_a does not load there: .*no good/);
 
-    // It loads where no port is open, as in the check, and ends the process where one is.
+    // It loads where no port is open, as in the check, and ends the process where one is, in a way that nobody can refuse.
     await writeFile(
       main,
-      source.replace("/* begin */", `if (module.serves() && ${former} !== process.pid) process.exit(7);`),
+      source.replace("/* begin */", `if (module.serves() && ${former} !== process.pid) process.reallyExit(7);`),
     );
     const load = takeoverLoad(server.url, { pieces: 3, pauseMs: 50 });
     await load.begun();
