@@ -25,6 +25,10 @@ export const command: Command = {
     keep: { type: "string", value: "N", help: "Afterwards only the N latest snapshots stay, and what they use" },
     list: { type: "boolean", help: "Back up nothing: list the snapshots" },
     verify: { type: "boolean", help: "Back up nothing: read all that snapshots refer to, and check it" },
+    repair: {
+      type: "boolean",
+      help: "With --verify: remove what is damaged, so that the next backup writes it again as far as the host has it",
+    },
     ...keyOption,
     ...socketOption,
   },
@@ -36,6 +40,7 @@ export const command: Command = {
   run(context) {
     const { options } = context;
     if (options.list === true && options.verify === true) throw new UsageError("Either --list or --verify");
+    if (options.repair === true && options.verify !== true) throw new UsageError("--repair goes with --verify");
     if (options.list === true) return list(context);
     if (options.verify === true) return untilStopped((signal) => verifyAll(context, signal));
     return untilStopped((signal) => backUp(context, signal));
@@ -136,11 +141,13 @@ async function list(context: CommandContext): Promise<number> {
 
 async function verifyAll(context: CommandContext, signal: AbortSignal): Promise<number> {
   const { verify } = await import("../repository/upkeep.ts");
-  const { stderr, output } = context;
+  const { stderr, output, options } = context;
+  const repair = options.repair === true;
   const isShown = stderr.isTTY === true && !output.json;
   let bar: Progress | undefined;
   const found = await verify(await openNamed(context), {
     signal,
+    repair,
     progress: (done, total) => {
       if (isShown) bar ??= new Progress(stderr, total, (count) => `${Math.round(count)} objects`);
       bar?.show(done);
@@ -152,7 +159,10 @@ async function verifyAll(context: CommandContext, signal: AbortSignal): Promise<
   output.show(found, () => {
     const all = `${snapshots} snapshots, ${objects} objects, ${size_text(bytes)}`;
     if (faults.length === 0) return `${all}: all as it was written`;
-    return `${all}: ${faults.length} missing or damaged. Remove damaged objects: the next backup writes them again, as far as the host still has them`;
+    const next = repair
+      ? "What was damaged is removed: back up again, which writes what the host still has"
+      : "--repair removes what is damaged, and the next backup writes it again as far as the host still has it";
+    return `${all}: ${faults.length} missing or damaged. ${next}`;
   });
   return faults.length === 0 ? 0 : 1;
 }

@@ -94,9 +94,9 @@ export class Repository {
   async readObject(hash: string, signal?: AbortSignal): Promise<Buffer> {
     const name = objectName(hash);
     const stored = await this.place.read(name, signal);
-    if (stored === undefined) throw new DamagedError(`${name} is missing`);
+    if (stored === undefined) throw new DamagedError(name, "is missing");
     const content = opened(this.seal, hash, stored, name);
-    if (this.seal.hash(content) !== hash) throw new DamagedError(`${name} is damaged: its hash is another one`);
+    if (this.seal.hash(content) !== hash) throw new DamagedError(name, "is damaged: its hash is another one");
     return content;
   }
 
@@ -108,7 +108,7 @@ export class Repository {
     const [oldest] = this.#kept.keys();
     if (this.#kept.size > MAX_KEPT && oldest !== undefined) this.#kept.delete(oldest);
     const piece = content.subarray(at, at + length);
-    if (piece.length !== length) throw new DamagedError(`${objectName(object)} is shorter than its snapshot says`);
+    if (piece.length !== length) throw new DamagedError(objectName(object), "is shorter than its snapshot says");
     return piece;
   }
 
@@ -138,9 +138,9 @@ export class Repository {
   async snapshot(id: string): Promise<Named> {
     const name = snapshotPrefix + id;
     const stored = await this.place.read(name);
-    if (stored === undefined) throw new DamagedError(`${name} is missing`);
+    if (stored === undefined) throw new DamagedError(name, "is missing");
     const text = opened(this.seal, id, stored, name);
-    if (!id.endsWith(`-${idHash(text)}`)) throw new DamagedError(`${name} is damaged: its hash is another one`);
+    if (!id.endsWith(`-${idHash(text)}`)) throw new DamagedError(name, "is damaged: its hash is another one");
     const snapshot = JSON.parse(text.toString()) as Snapshot;
     if (snapshot.format > FORMAT) throw new Error(`${name} was made by a later version of modhost: update this one`);
     return { ...snapshot, id };
@@ -157,8 +157,16 @@ export class Repository {
   }
 }
 
-/** Something of the repository is not there as it was written. */
-export class DamagedError extends Error {}
+/** An object of the repository is not there as it was written. */
+export class DamagedError extends Error {
+  /** Its name in the place. */
+  readonly object: string;
+
+  constructor(object: string, what: string) {
+    super(`${object} ${what}`);
+    this.object = object;
+  }
+}
 
 const idHash = (text: Buffer): string => createHash("sha256").update(text).digest("hex").slice(0, ID_HASH);
 
@@ -166,6 +174,6 @@ function opened(seal: Seal, name: string, stored: Buffer, where: string): Buffer
   try {
     return seal.open(name, stored);
   } catch (error) {
-    throw new DamagedError(`${where} is damaged: ${(error as Error).message}`);
+    throw new DamagedError(where, `is damaged: ${(error as Error).message}`);
   }
 }

@@ -19,13 +19,31 @@ export interface UpkeepOptions {
 /** Objects that are read at once. */
 const MAX_CONCURRENT = 4;
 
+export interface VerifyOptions extends UpkeepOptions {
+  /**
+   * Removes what is damaged, and snapshots that cannot be listed: the next backup writes again what the host still has, and
+   * nothing keeps `prune` from its work.
+   */
+  readonly repair?: boolean;
+}
+
 /** Reads all that snapshots refer to, and checks it against its hashes. */
-export async function verify(repository: Repository, options: UpkeepOptions = {}): Promise<Verified> {
-  const { signal, progress } = options;
+export async function verify(repository: Repository, options: VerifyOptions = {}): Promise<Verified> {
+  if (options.repair !== true) return check(repository, options);
+  const held = await lock(repository.place);
+  try {
+    return await check(repository, options);
+  } finally {
+    await held.release();
+  }
+}
+
+async function check(repository: Repository, { signal, progress, repair = false }: VerifyOptions): Promise<Verified> {
   const faults: string[] = [];
-  const note = (error: unknown, where: string) => {
+  const note = async (error: unknown, where: string, more: readonly string[] = []) => {
     if (!(error instanceof DamagedError)) throw error;
     faults.push(`${error.message} (${where})`);
+    for (const name of repair ? [error.object, ...more] : []) await repository.place.remove(name);
   };
   /** Object to the snapshots that need it. */
   const needed = new Map<string, string[]>();
@@ -36,7 +54,7 @@ export async function verify(repository: Repository, options: UpkeepOptions = {}
         needed.set(object, [...(needed.get(object) ?? []), id]);
       }
     } catch (error) {
-      note(error, `snapshot ${id}`);
+      await note(error, `snapshot ${id}`, [snapshotPrefix + id]);
     }
   }
   let bytes = 0;
@@ -49,7 +67,7 @@ export async function verify(repository: Repository, options: UpkeepOptions = {}
         const { length } = await repository.readObject(object, signal);
         bytes += length;
       } catch (error) {
-        note(error, `snapshot ${users.join(", ")}`);
+        await note(error, `snapshot ${users.join(", ")}`);
       }
       done += 1;
       progress?.(done, needed.size);

@@ -120,6 +120,10 @@ test("a damaged object: --verify ends with 1 and names it, and a restore makes n
   assert.equal(restored.code, 1);
   assert.match(restored.stderr, /is damaged/);
   assert.ok(!(await readdir(folder)).includes("new"));
+  const repaired = await run("backup", "../backups", "--verify", "--repair", "--json");
+  assert.equal(repaired.code, 1);
+  json(await run("backup", "../backups", "--json"));
+  json(await run("restore", "../backups", "--to", "../new", "--json"));
 });
 
 test("a key file encrypts it, and opens it", async (t) => {
@@ -137,6 +141,7 @@ test("wrong calls end with 2, and what cannot be with 1; both say why", async (t
     [2, /--keep takes a whole number from 1 on, not 0/, "backup", "x", "--keep", "0"],
     [2, /One place is named/, "backup", "x", "y"],
     [2, /Either --list or --verify/, "backup", "x", "--list", "--verify"],
+    [2, /--repair goes with --verify/, "backup", "x", "--repair"],
     [2, /restore needs --to FOLDER/, "restore", "x"],
     [1, /set the option backup_to/, "backup"],
     [1, /There is no backup in/, "backup", "../none", "--list"],

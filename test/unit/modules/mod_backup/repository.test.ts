@@ -118,7 +118,8 @@ test("what is missing or damaged is found, with the snapshots that need it; the 
   assert.ok(faults.some((fault) => fault === `${lost} is missing (snapshot ${id})`));
   assert.ok(faults.some((fault) => fault.startsWith(`${hurt} is damaged`)));
   await assert.rejects(contentsOf(repository, id), /is missing|is damaged/);
-  place.objects.delete(hurt);
+  assert.equal((await verify(repository, { repair: true })).faults.length, 2);
+  assert.ok(!place.objects.has(hurt) && !place.objects.has("lock"));
   const again = await snapshotOf(repository, [fileOf("a", big, { state: "1" })]);
   assert.equal((await contentsOf(repository, again.id)).a, hashOf(big));
   assert.deepEqual((await verify(repository)).faults, []);
@@ -154,6 +155,10 @@ test("nothing is removed while a snapshot that stays cannot be read", async () =
   const before = place.names();
   await assert.rejects(prune(repository, 1), /is damaged/);
   assert.deepEqual(place.names(), before);
+  // A repair takes it away, and then the one before it is the latest.
+  assert.equal((await verify(repository, { repair: true })).faults.length, 1);
+  assert.deepEqual((await prune(repository, 1)).snapshots, []);
+  assert.equal((await repository.snapshotIds()).length, 1);
 });
 
 test("one writer at a time; the lock of a process that is gone holds nobody up", async () => {
