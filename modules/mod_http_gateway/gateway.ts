@@ -4,7 +4,7 @@ import type { HttpEvent, HttpRequest, ModuleLog, ResponseFields } from "../../co
 import { answerContent } from "./answers/index.ts";
 import type { Asked } from "./asked.ts";
 import { refusalAnswer } from "./errors/answer.ts";
-import { Refusal, refusalOf, tooMany } from "./errors/refusal.ts";
+import { Refusal, refusalOf, tooLate, tooMany } from "./errors/refusal.ts";
 import { headerText } from "./headers/content.ts";
 import { PathBlocks } from "./path_blocks.ts";
 import { contentPath, type Place } from "./place.ts";
@@ -70,7 +70,9 @@ export class Gateway {
       if (typeof answer.body !== "object" || answer.body instanceof Uint8Array) reading.end();
       return answer;
     } catch (error) {
+      const { isLate } = reading;
       reading.end();
+      if (isLate) throw tooLate(path, error);
       if (cachedOnly && !(error instanceof Redirect))
         throw new Refusal(412, `${JSON.stringify(path)} not in local datastore`);
       throw error;
@@ -81,14 +83,15 @@ export class Gateway {
     if (thrown instanceof Redirect) return thrown.answer(settings.headers);
     const path = place === undefined ? request.path : contentPath(place);
     const refusal = refusalOf(thrown, path);
-    const shown = refusal instanceof Refusal ? refusal : this.#fault(refusal, request);
+    const shown = refusal instanceof Refusal ? refusal : this.#otherwise(refusal, request);
     const answer = refusalAnswer(shown, request, settings);
     if (place !== undefined) (answer.headers ??= {}).x_ipfs_path = headerText(path);
     return answer;
   }
 
-  /** A fault of ours: the log has it, and nobody else. */
-  #fault(thrown: unknown, { id, method, url }: HttpRequest): Refusal {
+  /** A fault of ours, of which the log has the words, and nobody else; or there is nobody any more who could be told. */
+  #otherwise(thrown: unknown, { id, method, url, signal }: HttpRequest): Refusal {
+    if (signal.aborted) return new Refusal(503, "the client has gone");
     const what = thrown instanceof Error ? thrown.stack : String(thrown);
     this.#log.error("request %s %s %s failed: %s", id, method, url.raw_path, what);
     return new Refusal(500, "something is wrong with this gateway");

@@ -64,6 +64,11 @@ export class Reading {
     this.#late?.abort(new DOMException("The next bytes did not come in time", "TimeoutError"));
   }
 
+  /** It was given up: the bytes did not come in time. */
+  get isLate(): boolean {
+    return this.#late?.signal.aborted === true;
+  }
+
   /** The answer is complete, or will never be. */
   end(): void {
     clearTimeout(this.#timer);

@@ -25,7 +25,13 @@ export const tooMany = (): Refusal =>
     headers: { retry_after: RETRY_SECONDS, cache_control: "no-store" },
   });
 
-/** Failures of the node that have a status of their own; all others are 500. */
+export const tooLate = (path: string, cause?: unknown): Refusal =>
+  new Refusal(504, `failed to resolve ${path}: nobody had it in time`, {
+    headers: { retry_after: RETRY_SECONDS },
+    cause,
+  });
+
+/** Failures of the node that have a status of their own. */
 const statuses: Readonly<Partial<Record<FailureCode, number>>> = {
   BLOCK_NOT_FOUND: 404,
   NODE_NOT_FOUND: 404,
@@ -36,18 +42,23 @@ const statuses: Readonly<Partial<Record<FailureCode, number>>> = {
   HASH_INSECURE: 400,
   HASH_SHORT: 400,
   HASH_UNAVAILABLE: 400,
+  NAME_NOT_FOUND: 500,
   STORE_CLOSED: 503,
   STORE_FULL: 503,
 };
 
-/** A failure while the path was followed, as a refusal; what is nobody's failure but ours comes back as it is. */
+/** Failures whose own words name files of this machine, in the words of others. */
+const elsewise: Readonly<Partial<Record<FailureCode, string>>> = {
+  REFERENCE_BROKEN: "its bytes are no longer where they were added from",
+  STORE_FULL: "there is no room for what is fetched",
+};
+
+/** A failure while the path was followed, as a refusal; what is a fault of this server comes back as it is. */
 export function refusalOf(thrown: unknown, path: string): unknown {
-  if (thrown instanceof Refusal) return thrown;
-  if (thrown instanceof Error && thrown.name === "TimeoutError") {
-    const headers = { retry_after: RETRY_SECONDS };
-    return new Refusal(504, `failed to resolve ${path}: nobody had it in time`, { headers, cause: thrown });
-  }
-  if (!NodeError.is(thrown)) return thrown;
-  const status = (thrown.code && statuses[thrown.code]) ?? 500;
-  return new Refusal(status, `failed to resolve ${path}: ${thrown.message}`, { cause: thrown });
+  if (thrown instanceof Refusal || !NodeError.is(thrown)) return thrown;
+  const { code, message } = thrown;
+  const status = code === undefined ? 500 : statuses[code];
+  if (status === undefined) return thrown;
+  const reason = (code && elsewise[code]) ?? message;
+  return new Refusal(status, `failed to resolve ${path}: ${reason}`, { cause: thrown });
 }

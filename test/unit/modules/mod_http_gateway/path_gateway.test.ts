@@ -1,6 +1,8 @@
 import assert from "node:assert/strict";
 import { after, before, describe, test } from "node:test";
 import { CID } from "multiformats/cid";
+import type { NodeModule } from "#node/index.ts";
+import { failure } from "#node/util/errors.ts";
 import { type GatewayHost, startGatewayWith } from "./support.ts";
 
 const CHUNK = 262_144;
@@ -155,4 +157,24 @@ test("a directory that has left the node is not served from memory", async () =>
   assert.equal((await host.ask(`/ipfs/${cid}/a.txt`)).body, "a");
   assert.equal((await host.ask(`/api/v0/block/rm?arg=${cid}`, {}, "POST")).status, 200);
   assert.equal((await host.ask(`/ipfs/${cid}/a.txt`)).status, 404);
+});
+
+test("what is wrong with this machine is in its log, and in no answer", async () => {
+  let cid = "";
+  await using host = await startGatewayWith(async (node) => {
+    cid = String((await node.add("a secret place", { cidVersion: 1 })).cid);
+  });
+  const node = host.host.exports<NodeModule>("node");
+  const { store } = node.lowLevel.blocks;
+  const broken = failure("STORE_BROKEN", { path: "/srv/secret/blocks", reason: "EIO" });
+  const get = store.get;
+  store.get = async () => Promise.reject(broken);
+  const { status, body } = await host.ask(`/ipfs/${cid}`);
+  store.get = async () => Promise.reject(failure("REFERENCE_BROKEN", { reason: "/srv/secret/file changed" }));
+  const gone = await host.ask(`/ipfs/${cid}`);
+  store.get = get;
+  assert.deepEqual([status, gone.status], [500, 404]);
+  assert.equal(/secret/.test(body + gone.body), false, body + gone.body);
+  assert.match(host.log(), /\/srv\/secret\/blocks/);
+  assert.equal((await host.ask(`/ipfs/${cid}`)).status, 200);
 });
