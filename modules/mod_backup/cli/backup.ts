@@ -6,6 +6,7 @@ import {
   columns,
   NoServerError,
   Progress,
+  send,
   sendLines,
   socketOption,
   UsageError,
@@ -13,6 +14,7 @@ import {
 } from "../../../core/cli/index.ts";
 import { loadConfig } from "../../../core/index.ts";
 import { size_text } from "../../../core/net/http.ts";
+import type { ModuleState, ServerStatus } from "../../../core/types.ts";
 import type { Named } from "../repository/format.ts";
 import type { BackupLine, BackupModule, BackupProgress, BackupRequest, BackupResult } from "../types.ts";
 import { keyOption, named, openNamed, textOf, untilStopped } from "./place/settings.ts";
@@ -78,6 +80,7 @@ async function byServer(
   const { options } = context;
   const socket = await adminSocket(context, options.socket);
   try {
+    requireModule((await send<ServerStatus>(socket, "GET", "/status")).value.modules);
     for await (const line of sendLines<BackupLine>(socket, "POST", "/backup", { ...request }, signal)) {
       if ("progress" in line) progress(line.progress);
       else if ("failed" in line) throw new Error(line.failed);
@@ -95,10 +98,15 @@ async function byItself(context: CommandContext, request: BackupRequest, work: W
   await requireOwner(context);
   stderr.write("modhost: no server runs on this configuration: its data is backed up as it is\n");
   return withHost({ configPath, cwd, env }, (host) => {
-    if (!host.modules().some(({ name, status }) => name === "backup" && status === "loaded"))
-      throw new Error("The module backup is not loaded: see that it is among modules_enabled");
+    requireModule(host.modules());
     return host.exports<BackupModule>("backup").run(request, { ...work, by: "modhost backup" });
   });
+}
+
+/** @throws Error where the module is missing */
+function requireModule(modules: readonly ModuleState[]): void {
+  if (!modules.some(({ name, status }) => name === "backup" && status === "loaded"))
+    throw new Error("The module backup is not loaded: see that it is among modules_enabled");
 }
 
 /** @throws Error where files that this command makes in the data folder would keep its owner out */

@@ -165,7 +165,8 @@ test("a server that ends in the midst is named, and so is what it refuses", asyn
   ];
   const server = createServer((request, response) => {
     request.resume();
-    response.writeHead(answer[0]).write(answer[1], () => response.destroy());
+    if (request.method === "GET") response.end(`{"modules":[{"name":"backup","status":"loaded"}]}`);
+    else response.writeHead(answer[0]).write(answer[1], () => response.destroy());
   });
   await new Promise<void>((resolve) => server.listen(join(folder, "other.sock"), resolve));
   t.after(() => server.close());
@@ -191,4 +192,6 @@ test("where the module is not enabled, the command says so", async (t) => {
   const { code, stderr } = await run("backup", "../backups");
   assert.equal(code, 1);
   assert.match(stderr, /The module backup is not loaded: see that it is among modules_enabled/);
+  const server = await served(t, { config: { modules_enabled: ["http_admin"] } });
+  assert.match((await server.run("backup", "../backups")).stderr, /The module backup is not loaded/);
 });
