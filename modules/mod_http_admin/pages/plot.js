@@ -70,7 +70,9 @@ function settingsOf({ series, format, span, height = HEIGHT }, element, point) {
   // A canvas knows no variables: the element resolves them.
   const color = (/** @type {string} */ name) => {
     element.style.color = `var(${name})`;
-    return style.color;
+    const resolved = style.color;
+    element.style.color = "";
+    return resolved;
   };
   const axis = {
     stroke: color("--soft"),
