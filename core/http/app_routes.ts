@@ -1,5 +1,6 @@
 import { createRequire } from "node:module";
 import type KoaRouter from "@koa/router";
+import type { Handler } from "../types.ts";
 import { ModhostError } from "../util/errors.ts";
 import { isThenable } from "./answer.ts";
 import { faultOf } from "./answer_fault.ts";
@@ -43,6 +44,16 @@ export class AppRoutes {
       );
     }
     this.routes = routes;
+  }
+
+  /** Of what the app takes by its host, whatever the path. */
+  claimed(handler: Handler, method: string): Route {
+    return {
+      ...this.#route({ method, path: "", wildcard: true }, handler, 0),
+      path: "/*",
+      key: `${method} /*`,
+      prefix: "",
+    };
   }
 
   match(path: string, method: string): { routes: Route[]; methods: string[]; reached: boolean } {

@@ -21,6 +21,7 @@ export { event_stream } from "./event_stream.ts";
 export { answerConditions, answerRanges, type ConditionAnswer, type RangeAnswer } from "./file_answer.ts";
 export { lineOf } from "./head.ts";
 export { checkHeaderName, readHeaders } from "./header_option.ts";
+export { hostName } from "./hosts.ts";
 export { followCuts } from "./in_flight.ts";
 export { httpMethods, patternHint } from "./keys.ts";
 export { contextOf, keepUncompressed } from "./koa.ts";

@@ -2,6 +2,7 @@ import { Http2ServerRequest } from "node:http2";
 import type Koa from "koa";
 import type { Context } from "koa";
 import { reasonOf } from "../util/errors.ts";
+import { type Claim, claimOf } from "./claims.ts";
 import { Exchange, type ExchangeService } from "./exchange.ts";
 import { type HeadFacts, scanHead } from "./head.ts";
 import { badHost } from "./hosts.ts";
@@ -18,8 +19,8 @@ import { WebSocketExchange } from "./websocket_exchange.ts";
 interface Admitted {
   readonly head: HeadFacts;
   readonly target: Target;
-  /** The virtual host that serves the request. */
-  readonly host: string;
+  /** The virtual host that serves the request; undefined for a name that none has, where an app may take it. */
+  readonly host: string | undefined;
 }
 
 type Step = Koa.Middleware<{ admitted: Admitted }>;
@@ -84,8 +85,9 @@ function admit(service: PipelineService): Step {
     if (isMissing || head.ambiguousHost || host === badHost) {
       return refuse(target.rawPath, 400, "Missing or invalid Host header");
     }
-    if (typeof host === "symbol") return refuse(target.rawPath, 404, `Unknown host: ${authority ?? ""}`);
-    context.state.admitted = { head, target, host };
+    const isKnown = typeof host === "string";
+    if (!isKnown && service.table.claimants.length === 0) return refuse(target.rawPath, 404, unknown(authority));
+    context.state.admitted = { head, target, host: isKnown ? host : undefined };
     return next();
   };
 }
@@ -112,11 +114,44 @@ function dispatch(service: PipelineService): Step {
     const { head, target, host } = context.state.admitted;
     const handover = service.handover(raw);
     const method = handover === undefined ? (raw.method as string) : websocketMethod;
-    const resolution = service.table.resolve(host, method, target.rawPath);
-    const facts = [service, context, head, target, resolution?.path ?? target.rawPath, host] as const;
+    const { table } = service;
+    const resolution = table.resolve(host ?? "*", method, target.rawPath);
+    const facts = [service, context, head, target, resolution?.path ?? target.rawPath, host ?? "*"] as const;
     const exchange = handover === undefined ? new Exchange(...facts) : new WebSocketExchange(handover, ...facts);
-    return isTraced() ? traced(exchange, () => answerBy(resolution, exchange)) : answerBy(resolution, exchange);
+    const answer = () => {
+      if (table.claimants.length > 0 && resolution !== undefined)
+        return answerClaimed(table, resolution, exchange, host);
+      return answerBy(resolution, exchange);
+    };
+    return isTraced() ? traced(exchange, answer) : answer();
   };
+}
+
+const unknown = (authority: string | undefined) => `Unknown host: ${authority ?? ""}`;
+
+/** Lets the app answer that takes the request by its host, and the routes where none does. */
+function answerClaimed(
+  table: RouteTable,
+  resolution: Resolution,
+  exchange: Exchange,
+  host: string | undefined,
+): Promise<void> {
+  const { request } = exchange;
+  const go = (claim: Claim | undefined) => {
+    // What speaks by the websockets of apps here would speak for any of those hosts.
+    if (claim !== undefined && exchange instanceof WebSocketExchange) exchange.refuse(404);
+    else if (claim !== undefined) answerBy(table.claimed(claim, request.method, resolution.path), exchange);
+    else if (host === undefined) exchange.refuse(404, unknown(request.url.host ?? request.headers.host));
+    else answerBy(resolution, exchange);
+  };
+  try {
+    const claim = claimOf(request, table.claimants);
+    if (!(claim instanceof Promise)) go(claim);
+    else claim.then(go).catch((error: unknown) => exchange.fail(error));
+  } catch (error) {
+    exchange.fail(error);
+  }
+  return done;
 }
 
 function answerBy(resolution: Resolution | undefined, exchange: Exchange): Promise<void> {

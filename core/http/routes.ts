@@ -1,4 +1,5 @@
 import type { AppRoutes } from "./app_routes.ts";
+import type { Claim } from "./claims.ts";
 import type { CorsPolicy } from "./cors.ts";
 import { type Chain, Layers, type MiddlewareLayer } from "./layer.ts";
 import type { AppMount } from "./mount.ts";
@@ -35,9 +36,12 @@ const MAX_REMEMBERED = 4096;
 export class RouteTable {
   readonly #hosts = new Map<string, HostRoutes>();
   readonly #everywhere: HostRoutes;
+  /** Apps that may take requests before all routes. */
+  readonly claimants: readonly AppMount[];
 
   constructor(mounts: readonly AppMount[], layers: readonly MiddlewareLayer[] = []) {
     const apps = mounts.map(({ routes }) => routes);
+    this.claimants = mounts.filter(({ provider }) => provider.claims !== undefined);
     const of = (host: string) => apps.filter((app) => app.mount.host === host);
     const before = (host: string) => layers.filter(({ owner }) => owner.host === "*" || owner.host === host);
     this.#everywhere = new HostRoutes([of("*")], before("*"));
@@ -49,6 +53,14 @@ export class RouteTable {
   /** Matches a raw path; undefined when it climbs above the root. */
   resolve(host: string, method: string, rawPath: string): Resolution | undefined {
     return (this.#hosts.get(host) ?? this.#everywhere).resolve(method, rawPath);
+  }
+
+  /** What answers a request that an app has taken. */
+  claimed({ mount, handler }: Claim, method: string, path: string): Resolution {
+    const chain = (this.#hosts.get(mount.host) ?? this.#everywhere).chainBefore(mount.name);
+    const route = mount.routes.claimed(handler, method);
+    const candidates = [{ route, argument: argumentOf(route, path) }];
+    return { path, candidates, routed: true, allowed: [method], upgradable: false, cors: undefined, chain };
   }
 
   list(): RouteInfo[] {
@@ -78,6 +90,10 @@ class HostRoutes {
     this.#layers = new Layers(layers);
     this.#groups = groups.map((apps) => Map.groupBy(apps, (app) => app.mount.base));
     this.#longestBase = groups.flat().reduce((longest, { mount }) => Math.max(longest, mount.base.length), 0);
+  }
+
+  chainBefore(app: string): Chain | undefined {
+    return this.#layers.before(new Set([app]));
   }
 
   list(): Route[] {

@@ -1,6 +1,8 @@
 /** What a module gives to `module.provides("http", ...)` (contract, part 2). */
+
+import type { HttpRequest } from "./exchange.ts";
 import type { Middleware } from "./middleware.ts";
-import type { RouteKey, Routes } from "./routes.ts";
+import type { Handler, RouteKey, Routes } from "./routes.ts";
 import type { WebSocketSettings } from "./websocket.ts";
 
 /** Headers for answers that do not have them, such as `{ content_type: "text/plain; charset=utf-8" }`. */
@@ -56,6 +58,12 @@ interface AppSettings {
   readonly default_headers?: DefaultHeaders;
   /** Rules for routes of the method `WS`. */
   readonly websocket?: WebSocketSettings;
+  /**
+   * Asked for each request before the routes of all apps: a handler takes it, whatever its path, and undefined leaves it
+   * to them. For apps that answer hosts that nobody can list, such as `ANYTHING.site.example`: requests for hosts that are
+   * not configured come here, too. Websockets to what is taken are refused. Quick, since every request waits for it.
+   */
+  readonly claims?: (request: HttpRequest) => Handler | undefined | Promise<Handler | undefined>;
 }
 
 export interface CorsSettings {

@@ -1,5 +1,6 @@
 /** What the repo's config says of the gateway at `Addresses.Gateway`, as go-ipfs and its later versions have it. */
 import { headerFault, type NodeModule, parseDuration } from "modhost/node";
+import { PublicGateways } from "./hosts/public_gateways.ts";
 import { answerHeaders, type GatewaySettings } from "./settings.ts";
 
 type Config = NodeModule["lowLevel"]["repo"]["config"];
@@ -8,6 +9,8 @@ const KEYS = [
   "Gateway.HTTPHeaders",
   "Gateway.RootRedirect",
   "Gateway.NoFetch",
+  "Gateway.NoDNSLink",
+  "Gateway.PublicGateways",
   "Gateway.DeserializedResponses",
   "Gateway.DisableHTMLErrors",
   "Gateway.RetrievalTimeout",
@@ -47,6 +50,8 @@ function read(config: Config, warn: (sentence: string) => void): ConfigSettings 
   return {
     noFetch: config.value("Gateway.NoFetch"),
     rootRedirect: config.value("Gateway.RootRedirect"),
+    publicGateways: new PublicGateways(config.value("Gateway.PublicGateways") ?? {}),
+    dnslink: !config.value("Gateway.NoDNSLink"),
     deserialized: config.value("Gateway.DeserializedResponses") ?? true,
     htmlErrors: config.value("Gateway.DisableHTMLErrors") !== true,
     headers: answerHeaders(sendable(config.value("Gateway.HTTPHeaders") ?? {}, warn)),

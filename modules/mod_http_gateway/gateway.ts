@@ -6,6 +6,7 @@ import type { Asked } from "./asked.ts";
 import { refusalAnswer } from "./errors/answer.ts";
 import { Refusal, refusalOf, tooLate, tooMany } from "./errors/refusal.ts";
 import { headerText } from "./headers/content.ts";
+import { DnsLinks } from "./hosts/dns_links.ts";
 import { PathBlocks } from "./path_blocks.ts";
 import { contentPath, type Place } from "./place.ts";
 import { Reading } from "./reading.ts";
@@ -28,6 +29,7 @@ export class Gateway {
   readonly #log: ModuleLog;
   readonly #settings: () => GatewaySettings;
   readonly #blocks: PathBlocks;
+  readonly links: DnsLinks;
   /** Requests that are being answered. */
   #active = 0;
 
@@ -36,6 +38,7 @@ export class Gateway {
     this.#log = log;
     this.#settings = settings;
     this.#blocks = new PathBlocks(node);
+    this.links = new DnsLinks(node);
   }
 
   /** Answers a request of any method; `placeOf` says what it is for. Never rejects. */
@@ -56,13 +59,15 @@ export class Gateway {
     }
   }
 
-  async #content(request: HttpRequest, place: Place, settings: GatewaySettings): Promise<ResponseFields> {
+  async #content(request: HttpRequest, place: Place, general: GatewaySettings): Promise<ResponseFields> {
+    const { deserialized = general.deserialized } = place;
+    const settings = { ...general, deserialized };
     if (!this.#node.isOpen) await this.#node.open();
     const query = queryOf(request);
     const cachedOnly = request.headers.cache_control === "only-if-cached";
     const offline = settings.noFetch || cachedOnly || this.#node.offline;
     const path = contentPath(place);
-    const reading = new Reading(this.#node, request, { ...settings, offline, blocks: this.#blocks });
+    const reading = new Reading(this.#node, request, { ...settings, offline, blocks: this.#blocks, links: this.links });
     try {
       const wanted = formatOf(request, query);
       const asked: Asked = { node: this.#node, request, query, place, path, wanted, settings, reading };

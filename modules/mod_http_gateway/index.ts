@@ -2,6 +2,8 @@
 import type { NodeModule } from "modhost/node";
 import type { HttpGateway, Module } from "../../core/types.ts";
 import { Gateway, type GatewayDeps } from "./gateway.ts";
+import { hostClaims } from "./hosts/index.ts";
+import { type GatewaySpec, PublicGateways } from "./hosts/public_gateways.ts";
 import { options } from "./options.ts";
 import { serveAtRepoAddress } from "./repo_address.ts";
 import { pathRoutes } from "./routes.ts";
@@ -24,6 +26,7 @@ export default function load(module: GatewayModule): HttpGateway {
   module.provides("http", {
     default_path: "/",
     route: pathRoutes(gateway),
+    claims: hostClaims(gateway, deps.settings),
     streaming_uploads: true,
     cors: { enabled: false },
   });
@@ -38,6 +41,10 @@ function settingsOf(module: GatewayModule): GatewaySettings {
     noFetch: module.get_option("gateway_no_fetch"),
     deserialized: module.get_option("gateway_deserialized_responses"),
     htmlErrors: module.get_option("gateway_html_errors"),
+    publicGateways: new PublicGateways(
+      module.get_option_object("gateway_public_gateways") as Record<string, GatewaySpec | null>,
+    ),
+    dnslink: module.get_option("gateway_dnslink"),
     headers: answerHeaders(module.get_option_object("gateway_headers") as Record<string, string | string[]>),
     maxRequests: module.get_option("gateway_max_concurrent_requests"),
     stallTime: seconds("gateway_retrieval_timeout"),

@@ -21,6 +21,21 @@ export const options = {
     applies: "live",
     describe: "Answer browsers with a page where something is wrong; everybody else gets a line of text.",
   },
+  gateway_public_gateways: {
+    type: "object",
+    default: {},
+    example: { "gateway.example": { Paths: ["/ipfs", "/ipns"], UseSubdomains: true, InlineDNSLink: true } },
+    applies: "live",
+    describe:
+      "Hosts that are known as gateways, as Gateway.PublicGateways of go-ipfs has them: by name (`*` is any label, a port may follow) { Paths, UseSubdomains, InlineDNSLink, NoDNSLink, DeserializedResponses }, or null to take one away. With UseSubdomains each root has a host of its own, `CID.ipfs.NAME`, and requests to other hosts of the server are not touched. `localhost` is such a gateway unless it is taken away.",
+  },
+  gateway_dnslink: {
+    type: "boolean",
+    default: false,
+    applies: "live",
+    describe:
+      "Serve the website of any host that is not in `hosts` and that the DNS has a link for (`_dnslink.HOST`). Each strange host of a request is looked up then, and the answer kept for a minute.",
+  },
   gateway_headers: {
     type: "object",
     default: {},

@@ -16,8 +16,10 @@ export interface Place {
   readonly prefix: string;
   /** A website: the host stands for the root, by its name or by a DNSLink, or an app of another module does. */
   readonly website: "subdomain" | "dnslink" | "app" | undefined;
-  /** `//HOST`, the gateway that has paths; empty where it is the one that was asked. */
+  /** `//HOST`, the gateway that has paths, or the website's own; empty where it is the one that was asked. */
   readonly gateway: string;
+  /** What the host has for `GatewaySettings.deserialized`. */
+  readonly deserialized?: boolean | undefined;
 }
 
 /** The content path, decoded, as X-Ipfs-Path tells it. */

@@ -3,12 +3,14 @@ import { setImmediate as turn } from "node:timers/promises";
 import type { NodeModule, ReadBlock } from "modhost/node";
 import { HttpError } from "../../core/index.ts";
 import type { HttpRequest, PooledBody } from "../../core/types.ts";
+import type { DnsLinks } from "./hosts/dns_links.ts";
 import type { PathBlocks } from "./path_blocks.ts";
 import type { GatewaySettings } from "./settings.ts";
 
 export interface ReadingDeps extends Pick<GatewaySettings, "stallTime" | "totalTime"> {
   readonly offline: boolean;
   readonly blocks: PathBlocks;
+  readonly links: DnsLinks;
 }
 
 export class Reading {
@@ -19,15 +21,18 @@ export class Reading {
   readonly read: ReadBlock;
   /** For blocks that paths lead through. */
   readonly readPath: ReadBlock;
+  /** Where domains lead. */
+  readonly links: DnsLinks;
   readonly #node: NodeModule;
   readonly #stallTime: number;
   readonly #until: number;
   #late: AbortController | undefined;
   #timer: NodeJS.Timeout | undefined;
 
-  constructor(node: NodeModule, request: HttpRequest, { stallTime, totalTime, offline, blocks }: ReadingDeps) {
+  constructor(node: NodeModule, request: HttpRequest, { stallTime, totalTime, offline, blocks, links }: ReadingDeps) {
     this.#node = node;
     this.offline = offline;
+    this.links = links;
     this.#stallTime = stallTime;
     this.#until = totalTime === 0 ? Number.POSITIVE_INFINITY : performance.now() + totalTime;
     if (!offline) {

@@ -3,9 +3,10 @@ import { type NodeModule, versionFacts } from "modhost/node";
 import type { Module, RouteTable } from "../../core/types.ts";
 import { followConfig } from "./config_settings.ts";
 import { Gateway } from "./gateway.ts";
+import { hostClaims } from "./hosts/index.ts";
 import { pathRoutes } from "./routes.ts";
 
-/** Whoever listens there mounts items of this kind: `{ path, route }`. */
+/** Whoever listens there mounts items of this kind: `{ path, route, claims }`. */
 const KIND = "gateway-page";
 
 export function serveAtRepoAddress(module: Module, node: NodeModule): void {
@@ -25,7 +26,7 @@ export function serveAtRepoAddress(module: Module, node: NodeModule): void {
         : { status_code: 302, headers: { ...headers, location: rootRedirect }, body: "" };
     },
   };
-  module.add_item(KIND, { path: "/", route });
+  module.add_item(KIND, { path: "/", route, claims: hostClaims(gateway, () => settings.now) });
 }
 
 function versionText(): string {

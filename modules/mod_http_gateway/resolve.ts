@@ -1,7 +1,9 @@
 /** From a place to the block that it leads to. */
 import { cidText, followNames, type NodeModule, parseCid, type ReadBlock, type Resolved } from "modhost/node";
 import { Refusal } from "./errors/refusal.ts";
+import type { DnsLinks } from "./hosts/dns_links.ts";
 import { contentPath, type Place } from "./place.ts";
+import { keyOf } from "./request/path.ts";
 
 type Cid = Resolved["cid"];
 
@@ -20,6 +22,7 @@ export interface ReadingOf {
   readonly signal: AbortSignal | undefined;
   /** Nobody else is asked. */
   readonly offline: boolean;
+  readonly links: Pick<DnsLinks, "find">;
 }
 
 /** @throws NodeError, {Refusal} 501 for a path that ends inside a document */
@@ -51,8 +54,7 @@ export async function start(
 ): Promise<Start> {
   const segments = within.length === 0 ? shown : [...within, ...shown];
   if (namespace === "ipfs") return { root, names: segments, lifetime: undefined };
-  const { signal, offline } = how;
-  const { path, limited, ttlMs } = await node.lowLevel.names.find(root, { signal, offline });
+  const { path, limited, ttlMs } = await pathOf(node, root, how);
   const [, kind, first = "", ...below] = path.split("/");
   if (limited || kind === "ipns") {
     throw new Refusal(400, `failed to resolve /ipns/${root}: too many names lead to each other`);
@@ -60,4 +62,17 @@ export async function start(
   const seconds = ttlMs === undefined ? undefined : Math.max(0, Math.round(ttlMs / 1000));
   const names = [...below.filter((name) => name !== ""), ...segments];
   return { root: first, names, lifetime: { seconds } };
+}
+
+const NAMES = "/ipns/";
+/** Names that lead to each other. */
+const MAX_NAMES = 32;
+
+/** Where a name leads: of a domain its first step is one that may have been looked up for the host already. */
+async function pathOf(node: NodeModule, root: string, { signal, offline, links }: Omit<ReadingOf, "readPath">) {
+  const { names } = node.lowLevel;
+  if (keyOf(root) !== undefined) return names.find(root, { signal, offline });
+  const path = await links.find(root);
+  if (!path.startsWith(NAMES)) return { path, limited: false, ttlMs: undefined };
+  return names.find(path.slice(NAMES.length), { signal, offline, depth: MAX_NAMES - 1 });
 }

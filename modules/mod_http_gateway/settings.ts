@@ -1,5 +1,6 @@
 /** What an operator decides of a gateway: by options for the ports of the host, by the repo's config at its own address. */
 import type { ResponseHeaders } from "../../core/types.ts";
+import type { PublicGateways } from "./hosts/public_gateways.ts";
 
 export interface GatewaySettings {
   /** Only what is on this machine: nobody makes the node ask its peers. */
@@ -16,6 +17,10 @@ export interface GatewaySettings {
   readonly stallTime: number;
   /** Milliseconds for a whole answer; 0: none. */
   readonly totalTime: number;
+  /** Hosts that are known as gateways. */
+  readonly publicGateways: PublicGateways;
+  /** Any other host is a website, where the DNS has a link for it. */
+  readonly dnslink: boolean;
   /** Bytes of the largest file of which ranges are served; 0: of any. */
   readonly maxRangeFile: number;
 }

@@ -10,7 +10,7 @@ import {
   httpMethods,
   type MiddlewareLayer,
 } from "../../../core/http/index.ts";
-import type { Handler, Module, NetEndpoint, OwnedItem, RouteTable } from "../../../core/types.ts";
+import type { Handler, HttpProvider, Module, NetEndpoint, OwnedItem, RouteTable } from "../../../core/types.ts";
 import { addressList, endpointOf, ownEndpoints, withPort } from "./addresses.ts";
 import { Api, type ApiSettings } from "./api.ts";
 import { apiRoutes } from "./mount.ts";
@@ -39,6 +39,8 @@ interface ApiService {
 export interface RpcPage {
   readonly path: `/${string}`;
   readonly route: RouteTable;
+  /** As in an HttpProvider: what it takes before the commands are asked. */
+  readonly claims?: HttpProvider["claims"];
 }
 
 /** Multiaddrs of the open listeners with the ports actually bound, in the order of the configuration. */
@@ -213,14 +215,14 @@ function openAt(
   module.on_release(`requests of ${name}`, beside(service));
   if (kind !== undefined) {
     const added = (item: OwnedItem) => {
-      const { path, route } = item.item as RpcPage;
+      const { path, route, claims } = item.item as RpcPage;
       const base = path === "/" ? "" : path;
       const place = {
         name: appName(item.owner.name),
         owner: item.owner,
         host: "*",
         base,
-        provider: { route },
+        provider: { route, ...(claims === undefined ? {} : { claims, streaming_uploads: true }) },
         cors: undefined,
       };
       pages.set(item, new AppMount(place));

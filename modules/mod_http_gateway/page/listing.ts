@@ -104,7 +104,7 @@ function about({ namespace, segments }: Place, cid: string, changed: number | un
 function breadcrumbs({ namespace, root, segments, prefix, website, gateway }: Place): string {
   const isDnslink = website === "dnslink";
   let path = isDnslink
-    ? `//${root}`
+    ? gateway
     : `${gateway}${website === undefined || website === "app" ? prefix : `/${namespace}/${root}`}`;
   const parts = [`<a href="${link(isDnslink ? `${path}/` : path)}">${shown(root)}</a>`];
   for (const name of segments) {

@@ -7,7 +7,7 @@ import { queryOf, suffixOf } from "./query.ts";
 import { Redirect } from "./redirect.ts";
 
 /** What names below `/ipns` are written in. */
-const keyText = peerIdEncoder("base36");
+export const keyText = peerIdEncoder("base36");
 const MAX_IDENTITY_BYTES = 128;
 
 type Asking = Pick<HttpRequest, "headers" | "url" | "path">;

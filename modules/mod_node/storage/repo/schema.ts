@@ -52,7 +52,13 @@ const texts = list(text);
 const headers = map(texts);
 const gateway = struct<JsonObject | null>(
   "GatewaySpec",
-  { Paths: { kind: texts }, UseSubdomains: { kind: bool }, NoDNSLink: { kind: bool } },
+  {
+    Paths: { kind: texts },
+    UseSubdomains: { kind: bool },
+    NoDNSLink: { kind: bool },
+    InlineDNSLink: { kind: flag, optional: true },
+    DeserializedResponses: { kind: flag, optional: true },
+  },
   { nullable: true },
 );
 const plugin = struct<JsonObject>("Plugin", { Disabled: { kind: bool }, Config: { kind: anything } });
@@ -173,12 +179,12 @@ export const configKeys = {
   "Gateway.PathPrefixes": key("none", texts, [], "Values allowed in X-Ipfs-Path-Prefix (deprecated)."),
   "Gateway.APICommands": key("none", texts, [], "Not used."),
   "Gateway.NoFetch": key("live", bool, false, "The gateway serves what is on this machine only."),
-  "Gateway.NoDNSLink": key("none", bool, false, "Do not look for a DNSLink of the Host header."),
+  "Gateway.NoDNSLink": key("live", bool, false, "Do not look for a DNSLink of the Host header."),
   "Gateway.PublicGateways": key(
-    "none",
+    "live",
     map(gateway),
     null,
-    "Host name to `{Paths, UseSubdomains, NoDNSLink}`, or to null.",
+    "Host name to `{Paths, UseSubdomains, NoDNSLink, InlineDNSLink, DeserializedResponses}`, or to null.",
   ),
   "Gateway.DeserializedResponses": key(
     "live",

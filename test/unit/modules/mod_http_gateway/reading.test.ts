@@ -1,6 +1,7 @@
 import assert from "node:assert/strict";
 import { describe, test } from "node:test";
 import type { HttpRequest } from "#core/types.ts";
+import { DnsLinks } from "#modules/mod_http_gateway/hosts/dns_links.ts";
 import { PathBlocks } from "#modules/mod_http_gateway/path_blocks.ts";
 import { Reading } from "#modules/mod_http_gateway/reading.ts";
 import type { NodeModule } from "#node/index.ts";
@@ -10,7 +11,13 @@ const node = { lowLevel: { reader: () => async () => new Uint8Array() } } as unk
 function started(offline = false) {
   const client = new AbortController();
   const request = { signal: client.signal } as HttpRequest;
-  const bounds = { stallTime: 1000, totalTime: 3_600_000, offline, blocks: new PathBlocks(node) };
+  const bounds = {
+    stallTime: 1000,
+    totalTime: 3_600_000,
+    offline,
+    blocks: new PathBlocks(node),
+    links: new DnsLinks(node),
+  };
   return { reading: new Reading(node, request, bounds), client };
 }
 

@@ -93,6 +93,22 @@ describe("at Addresses.Gateway of a repo", () => {
     await set("Gateway.MaxConcurrentRequests", null);
   });
 
+  test("so do the hosts that it knows", async () => {
+    const at = (host: string) => ask(`/ipfs/${cid}?format=raw`, { host });
+    assert.equal((await at("gw.example")).status, 200);
+    await set("Gateway.PublicGateways", { "gw.example": { Paths: ["/ipfs"], UseSubdomains: true }, localhost: null });
+    assert.equal((await at("gw.example")).headers.location, `http://${cid}.ipfs.gw.example/?format=raw`);
+    assert.equal((await at("localhost")).status, 200);
+    assert.equal((await ask("/api/v0/version", { host: `${cid}.ipfs.gw.example` })).status, 404);
+    await set("Gateway.PublicGateways", {});
+    assert.equal((await at("localhost")).status, 301);
+    // Of no domain that is looked up: an address of documentation, and a name that no resolver has.
+    await set("Gateway.NoDNSLink", true);
+    assert.equal((await at("gw.invalid")).status, 200);
+    await set("Gateway.NoDNSLink", false);
+    assert.equal((await at("gw.invalid")).status, 200);
+  });
+
   test("a value that cannot be used leaves the former in force, and is told", async () => {
     const answer = await askAt(host.http, `/api/v0/config?arg=Gateway.RetrievalTimeout&arg=soon`, {}, "POST");
     assert.match(

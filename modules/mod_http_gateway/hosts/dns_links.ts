@@ -1,0 +1,76 @@
+/** Which domains are websites: what their DNSLinks lead to, kept for a while, since every strange host is looked up. */
+import type { NodeModule } from "modhost/node";
+
+/** DNS does not tell the node for how long an answer stands. */
+const LINK_MS = 60_000;
+const ABSENCE_MS = 60_000;
+const FAILURE_MS = 10_000;
+const LOOKUP_MS = 5_000;
+const MAX_REMEMBERED = 1000;
+/** Anybody can name hosts: so many are looked up at a time, and others have no link. */
+const MAX_LOOKUPS = 64;
+
+interface Known {
+  /** A content path, or why there is none. */
+  readonly link: string | Error;
+  readonly until: number;
+}
+
+export class DnsLinks {
+  readonly #node: Pick<NodeModule, "isOpen" | "open" | "lowLevel">;
+  /** In the order in which they were looked up. */
+  readonly #known = new Map<string, Known>();
+  readonly #looking = new Map<string, Promise<string | Error>>();
+
+  constructor(node: Pick<NodeModule, "isOpen" | "open" | "lowLevel">) {
+    this.#node = node;
+  }
+
+  /** Is there a link? At once where it is known. */
+  has(domain: string): boolean | Promise<boolean> {
+    const known = this.#remembered(domain);
+    if (known !== undefined) return typeof known === "string";
+    if (this.#looking.size >= MAX_LOOKUPS && !this.#looking.has(domain)) return false;
+    return this.#look(domain).then((link) => typeof link === "string");
+  }
+
+  /** The path that the link has; it may be another name. @throws NodeError when there is none */
+  async find(domain: string): Promise<string> {
+    const link = this.#remembered(domain) ?? (await this.#look(domain));
+    if (typeof link === "string") return link;
+    throw link;
+  }
+
+  #remembered(domain: string): string | Error | undefined {
+    const known = this.#known.get(domain);
+    return known === undefined || known.until < performance.now() ? undefined : known.link;
+  }
+
+  /** Several who ask at the same time get one answer. */
+  #look(domain: string): Promise<string | Error> {
+    let looking = this.#looking.get(domain);
+    if (looking === undefined) {
+      looking = this.#ask(domain).finally(() => this.#looking.delete(domain));
+      this.#looking.set(domain, looking);
+    }
+    return looking;
+  }
+
+  async #ask(domain: string): Promise<string | Error> {
+    let link: string | Error;
+    let time = LINK_MS;
+    try {
+      if (!this.#node.isOpen) await this.#node.open();
+      // Records of keys are searched later, as the request wants it.
+      const options = { depth: 1, offline: true, signal: AbortSignal.timeout(LOOKUP_MS) };
+      link = (await this.#node.lowLevel.names.find(domain, options)).path;
+    } catch (error) {
+      link = error as Error;
+      time = "cause" in link && link.cause !== undefined ? FAILURE_MS : ABSENCE_MS;
+    }
+    this.#known.delete(domain);
+    this.#known.set(domain, { link, until: performance.now() + time });
+    if (this.#known.size > MAX_REMEMBERED) this.#known.delete(this.#known.keys().next().value as string);
+    return link;
+  }
+}
