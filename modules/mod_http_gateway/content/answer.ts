@@ -22,10 +22,7 @@ export async function contentAnswer(asked: Asked, content: Content): Promise<Res
   const { source } = content;
   const ranges = rangesOf(asked, content);
   const headers: ResponseHeaders = { ...content.headers, accept_ranges: "bytes" };
-  if (ranges === undefined) {
-    const { type, body } = await begun(asked, content, { first: 0, last: source.size - 1 });
-    return { headers: { ...headers, content_type: type, content_length: source.size }, body };
-  }
+  if (ranges === undefined) return wholeAnswer(asked, { ...content, headers });
   const [range] = ranges;
   if (range === undefined) {
     const unsatisfied = { ...content.headers, content_range: `bytes */${source.size}`, last_modified: undefined };
@@ -37,6 +34,13 @@ export async function contentAnswer(asked: Asked, content: Content): Promise<Res
   headers.content_range = `bytes ${range.first}-${range.last}/${source.size}`;
   headers.content_length = range.last - range.first + 1;
   return { status_code: 206, headers, body };
+}
+
+/** Whatever range is asked for. @throws NodeError for bytes that cannot be read */
+export async function wholeAnswer(asked: Asked, content: Content): Promise<ResponseFields> {
+  const { source, headers } = content;
+  const { type, body } = await begun(asked, content, { first: 0, last: source.size - 1 });
+  return { headers: { ...headers, content_type: type, content_length: source.size }, body };
 }
 
 function rangesOf(

@@ -1,0 +1,112 @@
+/** The rules of a file `_redirects`, as the public specification of it has them. */
+
+/** Of the file. */
+export const MAX_RULES_BYTES = 65_536;
+
+/** Of what a rule leads to, with all that is put in: a value may be asked for thousands of times. */
+const MAX_TARGET_LENGTH = 16_384;
+
+const statuses = [200, 301, 302, 303, 307, 308, 404, 410, 451] as const;
+export type RuleStatus = (typeof statuses)[number];
+
+export interface Rule {
+  readonly status: RuleStatus;
+  /** A path of the website, or a URL; `:name` stands for what a segment was. */
+  readonly to: string;
+  /** Literal segments, and `:name` for any one. */
+  readonly segments: readonly string[];
+  /** The rule ends in `*`: what the segment has before it, which may be nothing. */
+  readonly open: string | undefined;
+}
+
+/** A rule that fits, and what its names stand for. */
+export interface RuleMatch {
+  readonly rule: Rule;
+  readonly values: ReadonlyMap<string, string>;
+}
+
+/** What is wrong with a file. */
+export class RulesFault extends Error {}
+
+const SPLAT = "splat";
+
+/** @throws {RulesFault} */
+export function parseRules(text: string): Rule[] {
+  const rules: Rule[] = [];
+  for (const [at, line] of text.split("\n").entries()) {
+    const fields = line.split(/[ \t\r]+/).filter((field) => field !== "");
+    const comment = fields.findIndex((field) => field.startsWith("#"));
+    if (comment >= 0) fields.length = comment;
+    if (fields.length > 0) rules.push(ruleOf(fields, at + 1));
+  }
+  return rules;
+}
+
+function ruleOf([from = "", to, status = "301", ...more]: readonly string[], line: number): Rule {
+  const fault = (reason: string) => new RulesFault(`line ${line}: ${reason}`);
+  if (to === undefined || more.length > 0) throw fault("a rule is `from to [status]`");
+  if (!from.startsWith("/")) throw fault(`${JSON.stringify(from)} must begin with /`);
+  const known = statuses.find((each) => String(each) === status);
+  if (known === undefined) throw fault(`parsing status ${JSON.stringify(status)}: status code is not supported`);
+  const isRedirect = known >= 300 && known < 400;
+  if (!to.startsWith("/") && !(isRedirect && /^[a-z][a-z0-9+.-]*:\/\//i.test(to))) {
+    throw fault(`${JSON.stringify(to)} must be a path${isRedirect ? ", or a URL with its scheme" : ""}`);
+  }
+  const star = from.indexOf("*");
+  if (star >= 0 && star < from.length - 1) throw fault("* may be the last character only");
+  const segments = from.slice(1, star < 0 ? undefined : star).split("/");
+  const open = star < 0 ? undefined : decoded(segments.pop() as string);
+  // A slash at the end of a path is no part of it.
+  if (star < 0 && segments.at(-1) === "") segments.pop();
+  const names = segments.filter((segment) => segment.startsWith(":"));
+  if (star >= 0) names.push(`:${SPLAT}`);
+  if (names.includes(":") || new Set(names).size < names.length) throw fault("a placeholder needs a name of its own");
+  return { status: known, to, segments: segments.map((each) => (each.startsWith(":") ? each : decoded(each))), open };
+}
+
+/** As it is where it is not escaped rightly. */
+export function decoded(text: string): string {
+  try {
+    return decodeURIComponent(text);
+  } catch {
+    return text;
+  }
+}
+
+/** The first rule that fits, segment by segment: the work is bounded by the length of the file. */
+export function matchRules(rules: readonly Rule[], path: readonly string[]): RuleMatch | undefined {
+  for (const rule of rules) {
+    const values = match(rule, path);
+    if (values !== undefined) return { rule, values };
+  }
+  return undefined;
+}
+
+function match({ segments, open }: Rule, path: readonly string[]): ReadonlyMap<string, string> | undefined {
+  const count = segments.length;
+  if (open === undefined ? path.length !== count : path.length <= count) return undefined;
+  if (open !== undefined && path[count]?.startsWith(open) !== true) return undefined;
+  if (!segments.every((segment, at) => segment.startsWith(":") || segment === path[at])) return undefined;
+  const values = new Map<string, string>();
+  for (const [at, segment] of segments.entries())
+    if (segment.startsWith(":")) values.set(segment.slice(1), path[at] as string);
+  if (open !== undefined) values.set(SPLAT, path.slice(count).join("/").slice(open.length));
+  return values;
+}
+
+/** A text with the values in it, each as `write` writes it. @throws {RulesFault} for one that becomes too long */
+export function filled(text: string, values: RuleMatch["values"], write: (value: string) => string): string {
+  const [first = "", ...parts] = text.split(":");
+  // The longest name goes first: `:code` must not take what is `:codeOf`.
+  const names = [...values.keys()].sort((one, other) => other.length - one.length);
+  const written = new Map(names.map((name) => [name, write(values.get(name) as string)]));
+  let whole = first;
+  for (const part of parts) {
+    const name = names.find((each) => part.startsWith(each));
+    whole += name === undefined ? `:${part}` : `${written.get(name)}${part.slice(name.length)}`;
+    if (whole.length > MAX_TARGET_LENGTH) {
+      throw new RulesFault(`a rule leads to an address of more than ${MAX_TARGET_LENGTH} characters`);
+    }
+  }
+  return whole;
+}
