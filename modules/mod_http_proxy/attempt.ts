@@ -158,7 +158,7 @@ export class Attempt {
         if (!outgoing.write(piece)) await this.#drained();
       }
       if (outgoing.destroyed) return;
-      if (request.raw.rawTrailers.length > 0) outgoing.addTrailers(requestTrailers(request.raw.rawTrailers));
+      if (request.raw.rawTrailers.length > 0) outgoing.addTrailers(requestTrailers(request.raw.rawTrailers, settings));
       outgoing.end();
       if (!this.#isSettled) this.#waitForAnswer();
     } catch (error) {

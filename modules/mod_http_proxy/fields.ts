@@ -3,7 +3,7 @@ import type { IncomingMessage } from "node:http";
 import { connectionFields } from "../../core/http/index.ts";
 import type { HttpRequest, ResponseHeaders } from "../../core/types.ts";
 import { type Family, forwardedFields, forwardingFields, hostOf } from "./forwarded.ts";
-import type { Header, Place, Settings } from "./settings.ts";
+import { dashed, type Header, type Place, type Settings } from "./settings.ts";
 
 /** What this proxy calls itself (RFC 9110, 7.6.3). */
 const PSEUDONYM = "modhost";
@@ -66,7 +66,7 @@ export interface RequestFieldsDeps {
 export function requestFields(request: HttpRequest, deps: RequestFieldsDeps): string[] {
   const { settings, place, family, prefix, framing, isUpgrade } = deps;
   const { headers } = request;
-  const { requestHeaders } = settings;
+  const { requestHeaders, requestNames } = settings;
   const named = namedByConnection(headers.connection);
   const via = headers.via === undefined ? "" : `${headers.via}, `;
   const own = [
@@ -82,9 +82,7 @@ export function requestFields(request: HttpRequest, deps: RequestFieldsDeps): st
     const name = request.raw.rawHeaders[at] as string;
     const value = request.raw.rawHeaders[at + 1] as string;
     const key = name.toLowerCase();
-    // Servers that take `_` for `-` shall not take a client's word for a proxy's.
-    if (key.startsWith(":") || ofRequest.has(key) || forwardingFields.has(key.replaceAll("_", "-"))) continue;
-    if (named.has(key) || requestHeaders.has(key)) continue;
+    if (key.startsWith(":") || named.has(key) || isWithheld(key, requestNames)) continue;
     // HTTP/2 may send them one by one (RFC 9113, 8.2.3).
     if (key === "cookie") cookies.push(value);
     else fields.push(name, value);
@@ -105,12 +103,17 @@ export function requestFields(request: HttpRequest, deps: RequestFieldsDeps): st
   return fields;
 }
 
+/** Not a client's to say. `configured`: what the option sets or takes away. */
+function isWithheld(key: string, configured: ReadonlySet<string>): boolean {
+  const seen = dashed(key);
+  return ofRequest.has(key) || forwardingFields.has(seen) || configured.has(seen);
+}
+
 /** What follows the body of a request, less what is none of a client's to say, wherever it stands. */
-export function requestTrailers(raw: readonly string[]): [string, string][] {
+export function requestTrailers(raw: readonly string[], { requestNames }: Settings): [string, string][] {
   const trailers: [string, string][] = [];
   for (let at = 0; at < raw.length; at += 2) {
-    const key = (raw[at] as string).toLowerCase();
-    if (ofRequest.has(key) || forwardingFields.has(key.replaceAll("_", "-"))) continue;
+    if (isWithheld((raw[at] as string).toLowerCase(), requestNames)) continue;
     trailers.push([raw[at] as string, raw[at + 1] as string]);
   }
   return trailers;

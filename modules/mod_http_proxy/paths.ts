@@ -12,12 +12,22 @@ export interface AskedPath {
   readonly hidden: string;
 }
 
+/** Dot segments, be it with parameters (`..;a`), and the end of a text for servers that are written in C. */
+const ambiguous = /(?:^|[\\/])\.\.?(?:[;\\/]|$)|\0/;
+
 /**
- * Undefined for a path with a segment `..`, in whatever spelling: the host has chosen the app by the path as it is, and an
- * upstream that resolves it would leave what it is asked for.
+ * True for a path that an upstream may take for another one, in whatever spelling. The host has chosen the app, and with it
+ * the guard, by the path as it is: an upstream that resolves it would leave what it is asked for. Byte for byte: where one
+ * escape of several is no UTF-8, the host leaves all of them as they are, and upstreams may not.
  */
+function isAmbiguous(raw: string): boolean {
+  const decoded = raw.replace(/%[0-9a-f]{2}/gi, (coded) => String.fromCharCode(Number.parseInt(coded.slice(1), 16)));
+  return raw.includes("#") || ambiguous.test(decoded);
+}
+
+/** Undefined for a path that upstreams may take for another one. */
 export function askedPath({ path, url }: HttpRequest, rest: string, option: string): AskedPath | undefined {
-  if (path.includes("..") && path.split(/[\\/]/).includes("..")) return undefined;
+  if (isAmbiguous(url.raw_path)) return undefined;
   const base = path.slice(0, path.length - rest.length).replace(/\/$/, "");
   const query = url.query === undefined ? "" : `?${url.query}`;
   if (option === "keep") return { base, target: `${url.raw_path}${query}`, hidden: "" };
@@ -42,6 +52,7 @@ export function clientLocation(
   const prefix = `${basePath}${option === "strip" || option === "keep" ? "" : option.replace(/\/$/, "")}`;
   if (prefix !== "" && path !== prefix && !path.startsWith(`${prefix}/`)) return location;
   const below = path.slice(prefix.length);
-  if (option === "keep") return below === "" ? "/" : below;
-  return `${base}${below.startsWith("/") ? "" : "/"}${below}`;
+  const own = option === "keep" ? below : `${base}/${below.replace(/^\//, "")}`;
+  // Browsers take two slashes for the beginning of the name of another server.
+  return own.replace(/^[\\/]*/, "/");
 }

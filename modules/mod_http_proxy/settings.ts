@@ -24,6 +24,8 @@ export interface Settings extends Omit<ProxyEntry, "upstreams" | "request_header
   readonly ca: string | undefined;
   /** In lower case; undefined: it is taken away. */
   readonly requestHeaders: ReadonlyMap<string, Header>;
+  /** The names of these as `dashed` has them. */
+  readonly requestNames: ReadonlySet<string>;
   readonly responseHeaders: ReadonlyMap<string, Header>;
   readonly isHealthy: (status: number) => boolean;
 }
@@ -33,6 +35,9 @@ export interface Header {
   /** Empty: it is taken away. */
   readonly value: string;
 }
+
+/** A name in lower case as servers see it that take `_` for `-`: no client shall set by one what is set by the other. */
+export const dashed = (name: string): string => name.toLowerCase().replaceAll("_", "-");
 
 /** What the proxy writes by itself, and options of its own set. */
 const ownFields: ReadonlySet<string> = new Set([
@@ -62,6 +67,7 @@ export function readSettings(entry: ProxyEntry, option: string): Settings {
     ...entry,
     places: upstreams.map((upstream) => placeOf(upstream, `${option}.upstreams`)),
     ca: tls_ca === undefined ? undefined : readCa(tls_ca, `${option}.tls_ca`),
+    requestNames: new Set(Object.keys(request_headers).map(dashed)),
     requestHeaders: headerMap(request_headers, `${option}.request_headers`),
     responseHeaders: headerMap(response_headers, `${option}.response_headers`),
     isHealthy: statusesOf(health_status, `${option}.health_status`),

@@ -1,6 +1,7 @@
 /** What upstreams get of a request, and clients of an answer. */
 import assert from "node:assert/strict";
 import { describe, test } from "node:test";
+import { rawExchange } from "#test/support/raw.ts";
 import { proxied, told, upstream } from "./proxied.ts";
 
 describe("a proxied request", () => {
@@ -124,12 +125,60 @@ describe("a proxied request", () => {
     assert.equal(server.seen.length, 1);
   });
 
-  test("with a segment .. is refused, since the upstream might leave its app by it", async () => {
+  test("whose path an upstream might take for that of another app is refused", async () => {
     await using server = await upstream();
     await using host = await proxied({ app: { upstreams: [`${server.url}/inner`] } });
-    for (const path of ["/app/x/../../app/y", "/app/..%2fsecret", "/app/%2e%2e/app", "/app/a/..%5c..%5cb"]) {
-      assert.equal(await host.client("HTTP/1.1").status(path), 400, path);
+    const climbing = [
+      "/x/../../app/y",
+      "/..%2fsecret",
+      "/%2e%2e/app",
+      "/a/..%5c..%5cb",
+      "/..;a/b",
+      "/%ff%2f%2e%2e%2fb",
+    ];
+    const staying = ["/./b", "/%2e/b", "/.;a/b", "/a%5c.%5cb", "/%2e", "/b%00", "/b#c"];
+    for (const path of [...climbing, ...staying]) {
+      const reply = await rawExchange(host.http, `GET /app${path} HTTP/1.1\r\nHost: a\r\nConnection: close\r\n\r\n`);
+      assert.match(reply, /^HTTP\/1\.1 400/, path);
     }
     assert.deepEqual(server.seen, []);
+    for (const path of ["/.well-known/a", "/a..b/...", "/b%23c", "/%ff%2fa", "/a;b"]) {
+      assert.equal(await host.client("HTTP/1.1").status(`/app${path}`), 200, path);
+    }
+  });
+
+  test("has no header from the client that the option sets, in whatever spelling, be it behind the body", async () => {
+    await using server = await upstream();
+    const request_headers = { "X-Key": "k", "X-User": "", X_Own: "o" };
+    await using host = await proxied({ app: { upstreams: [server.url], request_headers } });
+    const lines = ["x_key", "X_USER", "X-User", "x-own", "X-Other"].map((name) => `${name}: theirs\r\n`).join("");
+    const reply = await rawExchange(
+      host.http,
+      `POST /app HTTP/1.1\r\nHost: a\r\nConnection: close\r\n${lines}Transfer-Encoding: chunked\r\n\r\n1\r\na\r\n0\r\n${lines}\r\n`,
+    );
+    const { headers, trailers } = told({ text: /\{.*\}/s.exec(reply)?.[0] ?? reply });
+    const named = Object.entries(headers).filter(([name]) => name.startsWith("x") && !/^x-(f|r)/.test(name));
+    assert.deepEqual(named, [
+      ["x-other", "theirs"],
+      ["x-key", "k"],
+      ["x_own", "o"],
+    ]);
+    assert.deepEqual(trailers, { "x-other": "theirs" });
+  });
+
+  test("is not sent to another server by two slashes in an upstream's address of itself", async () => {
+    await using server = await upstream((request, response) => {
+      response.writeHead(302, { Location: `http://${request.headers.host}${request.url}` }).end();
+    });
+    const entry = { upstreams: [server.url], host: "upstream" };
+    const apps = { root: entry, kept: { ...entry, path: "keep" } };
+    for (const app of ["root", "kept"] as const) {
+      await using host = await proxied({ [app]: { ...apps[app], path: "keep" } }, { http_paths: { [app]: "/" } });
+      for (const path of ["//other.test/x", "/%5cother.test/x"]) {
+        const reply = await host.client("HTTP/1.1").request({ path });
+        assert.equal(reply.status, 302);
+        assert.doesNotMatch(reply.header("location") ?? "//", /^[/\\]{2}/);
+      }
+    }
   });
 });
