@@ -30,7 +30,8 @@ interface Entry {
 }
 
 /**
- * `name` is the name of the root; only a few blocks of a file and one node of each level above it are held.
+ * `name` is the name of the root; only a few blocks of a file, the first blocks of some entries that follow, and one node of each
+ * level above are held.
  *
  * @throws NodeError at an entry that would be unpacked outside of the root
  */
@@ -77,8 +78,9 @@ function* sent(pieces: readonly Uint8Array[]): Generator<Uint8Array, void, undef
 
 async function* tarOf(root: UnixfsNode, name: string, read: ReadBlock): AsyncGenerator<Uint8Array, void, undefined> {
   const levels: Level[] = [];
+  const ahead: Ahead = { read, opened: 0 };
   let at: Named | undefined = { name, node: root };
-  for (let steps = 1; at !== undefined; at = await nextEntry(levels, read), steps += 1) {
+  for (let steps = 1; at !== undefined; at = await nextEntry(levels, ahead), steps += 1) {
     // Whoever leaves is heard, also when all blocks are in memory.
     if (steps % TURN_ENTRIES === 0) await nextTurn();
     // Joined anew for each entry: the full names of all levels of a deep tree could exceed the memory.
@@ -86,7 +88,7 @@ async function* tarOf(root: UnixfsNode, name: string, read: ReadBlock): AsyncGen
     if (levels.length > 0 && !path.startsWith(`${name}/`)) throw new NodeError(outside);
     if (isDirectory(at.node)) {
       yield header({ name: path, type: "5", size: 0, ...stated(at.node, 0o777) });
-      levels.push({ name: at.name, links: entries(at.node, read) });
+      levels.push({ name: at.name, links: entries(at.node, read), next: [], over: false });
     } else {
       yield* leaf(at.node, path, read);
     }
@@ -103,16 +105,58 @@ interface Named {
 interface Level {
   readonly name: string;
   readonly links: AsyncIterator<PbLink, void>;
+  /** Entries that are being opened, in their order. */
+  readonly next: { readonly name: string; readonly node: Promise<UnixfsNode> }[];
+  /** There are no more links. */
+  over: boolean;
+}
+
+/** Entries of one directory, and of all levels of a tree, that are opened ahead: neighbours in the store are read in one go. */
+const AHEAD = { entries: 16, all: 64, bytes: 256 * 1024 };
+
+interface Ahead {
+  readonly read: ReadBlock;
+  /** On all levels. */
+  opened: number;
 }
 
 /** The next entry, in the deepest directory that has one. Iterative, since trees may be arbitrarily deep. */
-async function nextEntry(levels: Level[], read: ReadBlock): Promise<Named | undefined> {
+async function nextEntry(levels: Level[], ahead: Ahead): Promise<Named | undefined> {
   for (let level = levels.at(-1); level !== undefined; level = levels.at(-1)) {
-    const { done, value } = await level.links.next();
-    if (done !== true) return { name: value.name, node: await openFile(value.cid, read) };
+    await openAhead(level, ahead);
+    const next = level.next.shift();
+    if (next !== undefined) {
+      ahead.opened -= 1;
+      return { name: next.name, node: await next.node };
+    }
     levels.pop();
   }
   return undefined;
+}
+
+/** At least the next one. More are opened once half of them were taken, and none beyond a large one. */
+async function openAhead(level: Level, ahead: Ahead): Promise<void> {
+  if (level.over || level.next.length > AHEAD.entries / 2) return;
+  while (level.next.length < AHEAD.entries && (level.next.length === 0 || ahead.opened < AHEAD.all)) {
+    const { value, failed } = await listed(level.links);
+    level.over = value === undefined;
+    if (value === undefined && failed === undefined) return;
+    const node = value === undefined ? Promise.reject(failed) : openFile(value.cid, ahead.read);
+    // It is told when its turn comes, after what is before it.
+    node.catch(() => {});
+    level.next.push({ name: value?.name ?? "", node });
+    ahead.opened += 1;
+    if (value === undefined || value.size > AHEAD.bytes) return;
+  }
+}
+
+async function listed(links: Level["links"]): Promise<{ readonly value?: PbLink; readonly failed?: unknown }> {
+  try {
+    const { done, value } = await links.next();
+    return done === true ? {} : { value };
+  } catch (failed) {
+    return { failed };
+  }
 }
 
 const now = () => Math.floor(Date.now() / 1000);

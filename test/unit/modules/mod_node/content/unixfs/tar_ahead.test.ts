@@ -1,0 +1,50 @@
+import assert from "node:assert/strict";
+import { test } from "node:test";
+import type { CID } from "multiformats/cid";
+import { openFile } from "#node/content/unixfs/open.ts";
+import { exportTar } from "#node/content/unixfs/tar.ts";
+import { failure } from "#node/util/errors.ts";
+import { Trees } from "./trees.ts";
+
+const names = Array.from({ length: 50 }, (_, at) => `f${String(at).padStart(2, "0")}`);
+const files = Object.fromEntries(names.map((name) => [`d/${name}`, name]));
+
+test("entries are opened ahead, a few of them, and stand in the archive in their order", async () => {
+  const trees = new Trees();
+  const root = (await trees.add(files)).get("d") as CID;
+  let running = 0;
+  let most = 0;
+  const read = async (cid: CID) => {
+    running += 1;
+    most = Math.max(most, running);
+    await new Promise(setImmediate);
+    running -= 1;
+    return trees.read(cid);
+  };
+  const pieces = await Array.fromAsync(exportTar(await openFile(root, read), "d", read));
+  const archive = Buffer.concat(pieces).toString("latin1");
+  assert.ok(most > 4 && most <= 16, `${most} at a time`);
+  const found = [...archive.matchAll(/d\/(f\d\d)\0/g)].map(([, name]) => name);
+  assert.deepEqual(found, names);
+});
+
+test("an entry that is missing breaks the archive off after those before it", async () => {
+  const trees = new Trees();
+  const all = await trees.add(files);
+  const missing = all.get("d/f30") as CID;
+  const read = async (cid: CID) => {
+    if (cid.equals(missing)) throw failure("NODE_NOT_FOUND");
+    return trees.read(cid);
+  };
+  const sent: Uint8Array[] = [];
+  const root = await openFile(all.get("d") as CID, read);
+  await assert.rejects(
+    async () => {
+      for await (const piece of exportTar(root, "d", read)) sent.push(piece);
+    },
+    { code: "NODE_NOT_FOUND" },
+  );
+  const archive = Buffer.concat(sent).toString("latin1");
+  assert.ok(archive.includes("d/f29\0"));
+  assert.equal(archive.includes("d/f31\0"), false);
+});
