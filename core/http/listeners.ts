@@ -17,6 +17,7 @@ import { currentAnswers } from "./patches/node/current_answer.ts";
 import { letGoOfReading } from "./patches/node/reading.ts";
 import type { HttpEnvironment, HttpSettings } from "./settings.ts";
 import { StreamTurns } from "./stream_turns.ts";
+import { openTunnel } from "./tunnel.ts";
 import { Turns } from "./turns.ts";
 import { Handover } from "./upgrade.ts";
 
@@ -30,6 +31,8 @@ export interface Receiver {
   /** True to take the connection over after this request, for a websocket; otherwise it is served like any other. */
   upgrades(request: IncomingMessage): boolean;
   serveUpgrade(request: IncomingMessage, handover: Handover): void;
+  /** Is CONNECT answered? */
+  tunnels(): boolean;
 }
 
 /** As a server says that it is to end, and does not yet (RFC 9113, 6.8). */
@@ -86,6 +89,12 @@ export class Listeners {
     };
     this.#plain = createServer(limits);
     this.#plain.on("connection", endsSlowly);
+    this.#plain.on("connect", (_request, socket, head) => {
+      // Behind a request that is still being answered, there is no place for the answer.
+      const isFree = this.#answers.of(socket as Socket) === undefined;
+      if (isFree && receiver.tunnels()) openTunnel(this.#plain, socket as Socket, head);
+      else socket.destroy();
+    });
     this.#attach(this.#plain, receiver);
     if (tls !== undefined) {
       this.#secure = createSecureServer({

@@ -30,6 +30,7 @@ const appFields = {
   auth: [isAuth, '"token", or { scope: "name" }'],
   cors: [isTable, "an object: { enabled: true, origins: [...] }"],
   default_headers: [isTable, 'an object: { content_type: "text/plain; charset=utf-8" }'],
+  tunnels: [isFlag, "true or false"],
   claims: [(value) => typeof value === "function", "a function"],
   websocket: [isTable, "an object: { origins, protocols, max_message_bytes, compression }"],
 } satisfies Record<keyof HttpProvider | keyof MiddlewareProvider, Fields[string]>;

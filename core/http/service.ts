@@ -102,6 +102,7 @@ export class HttpService implements PipelineService {
         serve(request, response);
       },
       upgrades: (request) => current().#upgrades(request),
+      tunnels: () => current().#mounts.some(({ provider }) => provider.tunnels === true),
       serveUpgrade(request, handover) {
         handovers.set(request, handover);
         serve(request, handover.response);

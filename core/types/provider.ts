@@ -64,6 +64,11 @@ interface AppSettings {
    * not configured come here, too. Websockets to what is taken are refused. Quick, since every request waits for it.
    */
   readonly claims?: (request: HttpRequest) => Handler | undefined | Promise<Handler | undefined>;
+  /**
+   * Clients may take the server for a proxy: `CONNECT host:port` over plain HTTP/1.1 is answered with 200, and requests
+   * in the tunnel are served here, whatever host was named. Nothing is forwarded. Without it such connections are closed.
+   */
+  readonly tunnels?: boolean;
 }
 
 export interface CorsSettings {

@@ -6,7 +6,7 @@ import { Gateway } from "./gateway.ts";
 import { hostClaims } from "./hosts/index.ts";
 import { pathRoutes } from "./routes.ts";
 
-/** Whoever listens there mounts items of this kind: `{ path, route, claims }`. */
+/** Whoever listens there mounts items of this kind: `{ path, route, claims, tunnels }`. */
 const KIND = "gateway-page";
 
 export function serveAtRepoAddress(module: Module, node: NodeModule): void {
@@ -26,7 +26,7 @@ export function serveAtRepoAddress(module: Module, node: NodeModule): void {
         : { status_code: 302, headers: { ...headers, location: rootRedirect }, body: "" };
     },
   };
-  module.add_item(KIND, { path: "/", route, claims: hostClaims(gateway, () => settings.now) });
+  module.add_item(KIND, { path: "/", route, claims: hostClaims(gateway, () => settings.now), tunnels: true });
 }
 
 function versionText(): string {

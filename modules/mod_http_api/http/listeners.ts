@@ -39,8 +39,9 @@ interface ApiService {
 export interface RpcPage {
   readonly path: `/${string}`;
   readonly route: RouteTable;
-  /** As in an HttpProvider: what it takes before the commands are asked. */
+  /** These two as in an HttpProvider: what it takes before the commands are asked, and whether proxy clients are served. */
   readonly claims?: HttpProvider["claims"];
+  readonly tunnels?: boolean;
 }
 
 /** Multiaddrs of the open listeners with the ports actually bound, in the order of the configuration. */
@@ -215,14 +216,14 @@ function openAt(
   module.on_release(`requests of ${name}`, beside(service));
   if (kind !== undefined) {
     const added = (item: OwnedItem) => {
-      const { path, route, claims } = item.item as RpcPage;
+      const { path, route, claims, tunnels = false } = item.item as RpcPage;
       const base = path === "/" ? "" : path;
       const place = {
         name: appName(item.owner.name),
         owner: item.owner,
         host: "*",
         base,
-        provider: { route, ...(claims === undefined ? {} : { claims, streaming_uploads: true }) },
+        provider: { route, streaming_uploads: true, tunnels, ...(claims && { claims }) },
         cors: undefined,
       };
       pages.set(item, new AppMount(place));

@@ -5,7 +5,7 @@ import { type Played, replay } from "./replay.ts";
 import { startGateway } from "./server.ts";
 
 /** Without those that need a denylist. */
-const served = "^(path|names|ranges|formats|car|cache|dnslink|redirects)/|^subdomains/(?!tunnel)|^errors/(?!blocked)";
+const served = "^(path|names|ranges|formats|car|cache|dnslink|redirects|subdomains)/|^errors/(?!blocked)";
 
 test("recorded requests are answered as they were recorded, or as explained", async () => {
   await using server = await startGateway();
