@@ -14,6 +14,7 @@ export { type ErrorCode, errorTable, HttpError, ModhostError, reasonOf } from ".
 export type { LogSettings, LogStream } from "./util/log.ts";
 export { packageVersion } from "./util/package.ts";
 export { makePrivateFolder } from "./util/private_folder.ts";
+export { writeFileAtomic } from "./util/write_file_atomic.ts";
 
 /** Gives a config file its types: `export default defineConfig({ ... })`. */
 export function defineConfig<C extends ConfigExport>(config: C): C {

@@ -6,6 +6,7 @@ import type { TlsOptions } from "node:tls";
 import { domainToASCII } from "node:url";
 import type { CertificateOrder, CertificateState } from "../types.ts";
 import { makePrivateFolder } from "../util/private_folder.ts";
+import { writeFileAtomic } from "../util/write_file_atomic.ts";
 import { filesOf } from "./acme/files.ts";
 import type { AcmeSettings } from "./acme/index.ts";
 import {
@@ -17,7 +18,6 @@ import {
   loadedPair,
   oldestVersion,
   readPair,
-  writeWhole,
 } from "./pair.ts";
 import type { PemPair } from "./self_signed.ts";
 
@@ -266,8 +266,8 @@ export class Certificates {
     const { makeSelfSigned } = await import("./self_signed.ts");
     const pair = await makeSelfSigned([...new Set([...names, ...local])]);
     makePrivateFolder(directory);
-    await writeWhole(files.key, pair.key, 0o600);
-    await writeWhole(files.certificate, pair.certificate, 0o644);
+    await writeFileAtomic(files.key, pair.key, 0o600);
+    await writeFileAtomic(files.certificate, pair.certificate, 0o644);
     log.info("made a self-signed certificate: %s", files.certificate);
     return loadedPair(pair, "self-signed");
   }

@@ -1,6 +1,6 @@
 /** A certificate with its key: read from files, checked, and written. */
 import { createPrivateKey, X509Certificate } from "node:crypto";
-import { open, readFile, rename } from "node:fs/promises";
+import { readFile } from "node:fs/promises";
 import { createSecureContext, type SecureContext } from "node:tls";
 import { domainToASCII } from "node:url";
 import type { CertificateState } from "../types.ts";
@@ -56,19 +56,6 @@ export function loadedPair(
   const { validFromDate: validFrom, validToDate: validTo, fingerprint256: fingerprint } = parsed;
   const context = createSecureContext({ cert: certificate, key, minVersion: oldestVersion });
   return { certificate, key, context, source, validFrom, validTo, fingerprint, warnings: [] };
-}
-
-/** A reader sees the old file or the new one, never a part; the mode holds from the first byte on. */
-export async function writeWhole(path: string, content: string, mode: number): Promise<void> {
-  const partial = `${path}.${process.pid}.new`;
-  const file = await open(partial, "w", mode);
-  try {
-    await file.writeFile(content);
-    await file.sync();
-  } finally {
-    await file.close();
-  }
-  await rename(partial, path);
 }
 
 export function invalid(host: string, reason: string): ModhostError {

@@ -1,21 +1,12 @@
 /** The file of tokens: digests and terms, no secret. */
 import { randomUUID } from "node:crypto";
-import {
-  closeSync,
-  fsyncSync,
-  linkSync,
-  openSync,
-  readFileSync,
-  renameSync,
-  rmSync,
-  statSync,
-  writeSync,
-} from "node:fs";
+import { closeSync, linkSync, openSync, readFileSync, renameSync, rmSync, statSync } from "node:fs";
 import { dirname } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
 import type { NewToken } from "../types.ts";
 import { ModhostError, reasonOf } from "../util/errors.ts";
 import { makePrivateFolder } from "../util/private_folder.ts";
+import { writeFileAtomic } from "../util/write_file_atomic.ts";
 import { digestOf, idOf, makeSecret, withoutSecrets } from "./secret.ts";
 import { normalized, type StoredToken } from "./spec.ts";
 
@@ -86,7 +77,7 @@ async function edit(path: string, change: (tokens: readonly StoredToken[]) => re
   await acquire(lock);
   try {
     const tokens = change(readTokenFile(path));
-    writeWhole(path, `${JSON.stringify({ version: 1, tokens }, undefined, 2)}\n`);
+    await writeFileAtomic(path, `${JSON.stringify({ version: 1, tokens }, undefined, 2)}\n`, 0o600);
   } finally {
     rmSync(lock, { force: true });
   }
@@ -121,24 +112,5 @@ function takeAway(lock: string): void {
     if (!["ENOENT", "EEXIST"].includes(code)) throw error;
   } finally {
     rmSync(own, { force: true });
-  }
-}
-
-/** The whole file or the former one, whenever the process or the machine ends; for its owner alone. */
-export function writeWhole(path: string, text: string): void {
-  const partial = `${path}.${process.pid}.new`;
-  const file = openSync(partial, "w", 0o600);
-  try {
-    writeSync(file, text);
-    fsyncSync(file);
-  } finally {
-    closeSync(file);
-  }
-  renameSync(partial, path);
-  const folder = openSync(dirname(path), "r");
-  try {
-    fsyncSync(folder);
-  } finally {
-    closeSync(folder);
   }
 }

@@ -5,7 +5,6 @@
  */
 import { timingSafeEqual } from "node:crypto";
 import { readFileSync, statSync } from "node:fs";
-import { rename, writeFile } from "node:fs/promises";
 import { dirname, join } from "node:path";
 import type {
   HttpRequest,
@@ -22,6 +21,7 @@ import type {
 import { reasonOf } from "../util/errors.ts";
 import type { TokenBearer } from "../util/token_use.ts";
 import { readAuthorization } from "../util/tokens.ts";
+import { writeFileAtomic } from "../util/write_file_atomic.ts";
 import { addToken, readTokenFile, removeToken } from "./file.ts";
 import { HeldToken } from "./held.ts";
 import { lacking, missing, unknown } from "./refusals.ts";
@@ -217,8 +217,7 @@ export class TokenStore implements Tokens {
     this.#changed = undefined;
     const tokens = Object.fromEntries([...(this.#held ?? [])].map(([id, { usage }]) => [id, usage.record()]));
     try {
-      await writeFile(`${this.#usagePath}.new`, `${JSON.stringify({ version: 1, tokens })}\n`, { mode: 0o600 });
-      await rename(`${this.#usagePath}.new`, this.#usagePath);
+      await writeFileAtomic(this.#usagePath, `${JSON.stringify({ version: 1, tokens })}\n`, 0o600);
     } catch (error) {
       this.#deps.log.error("What was used of tokens cannot be kept: %s", reasonOf(error));
     }

@@ -170,7 +170,10 @@ export interface ModuleObject {
    * relative links.
    */
   http_url(app?: string, default_path?: string): string;
-  /** The folder in which this server keeps its data; `makePrivateFolder` makes it where there is none yet. */
+  /**
+   * The folder in which this server keeps its data; `makePrivateFolder` makes it where there is none yet, `writeFileAtomic`
+   * writes files that are whole at any time.
+   */
   data_path(): string;
   /**
    * Certificates of the server: what a TLS listener needs. There are none where `https_ports` is empty and `certificates`

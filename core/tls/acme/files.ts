@@ -3,7 +3,8 @@ import { createHash, createPrivateKey, generateKeyPairSync, type KeyObject, X509
 import { readFile } from "node:fs/promises";
 import { join } from "node:path";
 import { makePrivateFolder } from "../../util/private_folder.ts";
-import { type CertificateFiles, writeWhole } from "../pair.ts";
+import { writeFileAtomic } from "../../util/write_file_atomic.ts";
+import type { CertificateFiles } from "../pair.ts";
 
 /** A certificate that was issued at an earlier time. */
 export interface Kept {
@@ -32,7 +33,7 @@ export async function accountKey(folder: string, directory: string): Promise<Key
   }
   const { privateKey } = generateKeyPairSync("ec", { namedCurve: "P-256" });
   makePrivateFolder(folder);
-  await writeWhole(path, String(privateKey.export({ type: "pkcs8", format: "pem" })), 0o600);
+  await writeFileAtomic(path, String(privateKey.export({ type: "pkcs8", format: "pem" })), 0o600);
   return privateKey;
 }
 
@@ -67,7 +68,7 @@ export async function writeKept(
   }
   const files = filesOf(folder, name);
   makePrivateFolder(folder);
-  await writeWhole(files.key, key, 0o600);
-  await writeWhole(files.certificate, certificate, 0o600);
-  await writeWhole(files.about, `${JSON.stringify({ directory })}\n`, 0o600);
+  await writeFileAtomic(files.key, key, 0o600);
+  await writeFileAtomic(files.certificate, certificate, 0o600);
+  await writeFileAtomic(files.about, `${JSON.stringify({ directory })}\n`, 0o600);
 }

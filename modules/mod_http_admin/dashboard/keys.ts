@@ -5,9 +5,9 @@
  * request nor look into its answer.
  */
 import { createHmac, randomBytes, timingSafeEqual } from "node:crypto";
-import { readFile, rename, writeFile } from "node:fs/promises";
+import { readFile } from "node:fs/promises";
 import { dirname } from "node:path";
-import { makePrivateFolder } from "../../../core/index.ts";
+import { makePrivateFolder, writeFileAtomic } from "../../../core/index.ts";
 import type { HttpRequest } from "../../../core/types.ts";
 import { AdminError } from "../errors.ts";
 
@@ -104,10 +104,7 @@ export function isNavigation({ headers }: HttpRequest): boolean {
   return headers.sec_fetch_mode === "navigate" && headers.sec_fetch_dest === "document";
 }
 
-/** In the place of what is there: never through a link, nor into a file that others may read. */
 async function keep(file: string, secret: Uint8Array): Promise<void> {
-  const draft = `${file}.${process.pid}`;
   makePrivateFolder(dirname(file));
-  await writeFile(draft, secret, { mode: 0o600 });
-  await rename(draft, file);
+  await writeFileAtomic(file, secret, 0o600);
 }
