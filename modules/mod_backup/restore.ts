@@ -2,7 +2,7 @@
 import { chmod, mkdir, open, readdir, rename, rm, statfs, writeFile } from "node:fs/promises";
 import { dirname, join, resolve } from "node:path";
 import { absent, PRIVATE_FILE, PRIVATE_FOLDER, syncFolder } from "./disk.ts";
-import type { Entry, Named } from "./repository/format.ts";
+import { type Entry, leadsOut, type Named } from "./repository/format.ts";
 import type { Repository } from "./repository/repository.ts";
 
 export interface RestoreOptions {
@@ -23,6 +23,9 @@ export interface Restored {
   readonly former?: string;
 }
 
+/** Who may read, write and execute: a program that runs as its owner whoever starts it is no part of a backup. */
+const PERMISSIONS = 0o777;
+
 /** In a folder that is not whole. */
 const mark = "restore-is-not-finished";
 
@@ -33,6 +36,7 @@ export async function restore(
   { force = false, signal, progress, ...options }: RestoreOptions,
 ): Promise<Restored> {
   const to = resolve(options.to);
+  if (to === dirname(to)) throw new Error(`${to} cannot be replaced: name a folder in it`);
   const isTaken = (await namesIn(to))?.[0] !== undefined;
   if (isTaken && !force)
     throw new Error(`${to} is not empty: name a new folder, or --force, which renames what is there and replaces it`);
@@ -47,11 +51,13 @@ export async function restore(
     const path = join(draft, folder, safe(entry.path.replace(/\/$/, "")));
     if (entry.path.endsWith("/")) {
       await makeFolders(path, draft, made);
-      made.set(path, entry.mode);
+      made.set(path, entry.mode & PERMISSIONS);
       return;
     }
     await makeFolders(dirname(path), draft, made);
     const before = bytes;
+    if (bytes + entry.size > snapshot.bytes)
+      throw new Error(`The files of the snapshot have more than the ${snapshot.bytes} bytes that it tells of`);
     await writeEntry({ repository, entry, path, signal }, (done) => progress(before + done));
     files += 1;
     bytes += entry.size;
@@ -63,13 +69,17 @@ export async function restore(
     await chmod(path, mode);
   }
   const former = isTaken ? `${to}.before-${snapshot.id.slice(-8)}-${Date.now().toString(36)}` : undefined;
-  if (former !== undefined) await rename(to, former);
-  await rename(draft, to).catch((error: NodeJS.ErrnoException) => {
-    if (error.code !== "EBUSY") throw error;
-    throw new Error(`${to} is a file system of its own, and cannot be replaced: name a folder in it`);
-  });
+  if (former !== undefined) await rename(to, former).catch(busy(to));
+  await rename(draft, to).catch(busy(to));
   await syncFolder(dirname(to));
   return { to, files, bytes, ...(former === undefined ? {} : { former }) };
+}
+
+function busy(to: string): (error: NodeJS.ErrnoException) => never {
+  return (error) => {
+    if (error.code !== "EBUSY") throw error;
+    throw new Error(`${to} is a file system of its own, and cannot be replaced: name a folder in it`);
+  };
 }
 
 /** An empty folder beside `to`, on the same file system; what an interrupted restore has left there goes. */
@@ -95,9 +105,7 @@ async function requireRoom(folder: string, needed: number): Promise<void> {
 
 /** @throws Error for a path that leads out of the folder */
 function safe(path: string): string {
-  const parts = path.split("/");
-  if (path !== "" && (parts.includes("..") || parts.includes("") || path.includes("\0")))
-    throw new Error(`The snapshot has the path ${JSON.stringify(path)}, which leads elsewhere`);
+  if (leadsOut(path)) throw new Error(`The snapshot has the path ${JSON.stringify(path)}, which leads elsewhere`);
   return path;
 }
 
@@ -126,13 +134,14 @@ async function writeEntry(
     for (const piece of entry.pieces) {
       signal.throwIfAborted();
       const content = await repository.readPiece(piece, signal);
-      await file.writeFile(content);
       size += content.length;
+      if (size > entry.size) break;
+      await file.writeFile(content);
       progress(size);
     }
     if (size !== entry.size)
-      throw new Error(`${entry.path} has ${size} bytes in its pieces, and should have ${entry.size}`);
-    await file.chmod(entry.mode);
+      throw new Error(`${JSON.stringify(entry.path)} has not the ${entry.size} bytes that it should have`);
+    await file.chmod(entry.mode & PERMISSIONS);
     await file.sync();
   } finally {
     await file.close();

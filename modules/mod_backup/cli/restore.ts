@@ -2,7 +2,7 @@ import { hostname } from "node:os";
 import { join, resolve } from "node:path";
 import { lockHolder } from "modhost/node";
 import { gt } from "semver";
-import { type Command, type CommandContext, Progress, UsageError } from "../../../core/cli/index.ts";
+import { type Command, type CommandContext, Progress, send, UsageError } from "../../../core/cli/index.ts";
 import { packageVersion } from "../../../core/index.ts";
 import { size_text } from "../../../core/net/http.ts";
 import type { Named } from "../repository/format.ts";
@@ -40,8 +40,10 @@ async function run(context: CommandContext, signal: AbortSignal): Promise<number
   const isShown = stderr.isTTY === true && !output.json;
   const bar = isShown ? new Progress(stderr, snapshot.bytes) : undefined;
   const force = options.force === true;
+  const folder = resolve(cwd, to);
+  if (force) await requireUnused(folder, snapshot);
   const restored = await restore(repository, snapshot, {
-    to: resolve(cwd, to),
+    to: folder,
     force,
     signal,
     progress: (bytes) => bar?.show(bytes),
@@ -59,6 +61,18 @@ async function chosen(repository: Repository, id: string | undefined): Promise<N
   if (found !== undefined) return repository.snapshot(found);
   if (id === undefined) throw new Error(`There is no snapshot in ${repository.place.name}`);
   throw new Error(`There is no snapshot ${id} in ${repository.place.name}: modhost backup --list shows all`);
+}
+
+/** @throws Error where a server runs in the folder that is to be replaced: it would go on in the renamed one */
+async function requireUnused(to: string, { folders }: Named): Promise<void> {
+  for (const data of new Set([to, ...folders.map((folder) => join(to, folder.to))])) {
+    const isServed = await send(join(data, "admin.sock"), "GET", "/status").then(
+      () => true,
+      () => false,
+    );
+    if (isServed)
+      throw new Error(`A server runs on ${data}: stop it first (modhost stop), or restore to another folder`);
+  }
 }
 
 /** What of the original is in the way. */

@@ -91,3 +91,9 @@ export interface Snapshot extends SnapshotFacts {
 export interface Named extends Snapshot {
   readonly id: string;
 }
+
+/** True for a path that does not stay below the folder that it is in. */
+export function leadsOut(path: string): boolean {
+  const parts = path.split("/");
+  return path !== "" && (parts.includes("..") || parts.includes("") || path.includes("\0"));
+}

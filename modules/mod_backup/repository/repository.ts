@@ -13,6 +13,7 @@ import {
   type Snapshot,
   snapshotPrefix,
 } from "./format.ts";
+import { readSnapshot } from "./read_snapshot.ts";
 import { newSeal, plainSeal, type Seal, sealOf } from "./seal.ts";
 
 export interface OpenOptions {
@@ -141,7 +142,8 @@ export class Repository {
     if (stored === undefined) throw new DamagedError(name, "is missing");
     const text = opened(this.seal, id, stored, name);
     if (!id.endsWith(`-${idHash(text)}`)) throw new DamagedError(name, "is damaged: its hash is another one");
-    const snapshot = JSON.parse(text.toString()) as Snapshot;
+    const snapshot = readSnapshot(text.toString());
+    if (snapshot === undefined) throw new DamagedError(name, "is not what a backup writes");
     if (snapshot.format > FORMAT) throw new Error(`${name} was made by a later version of modhost: update this one`);
     return { ...snapshot, id };
   }

@@ -63,6 +63,15 @@ test("a server backs itself up: the record has who asked, and the snapshot what 
   assert.deepEqual(logged("error"), []);
 });
 
+test("a folder that a server runs on is not replaced, even with --force", async (t) => {
+  const { run, data } = await served(t);
+  json(await run("backup", "../backups", "--json"));
+  const refused = await run("restore", "../backups", "--to", data, "--force", "--json");
+  assert.equal(refused.code, 1);
+  assert.match(refused.stderr, /A server runs on .*: stop it first/);
+  assert.ok((await readdir(data)).includes("admin.sock"));
+});
+
 test("without a server the command does it itself; the restored folder is laid out as the original", async (t) => {
   const certificate = "secret/tls/host.pem";
   const { run, folder } = await site(

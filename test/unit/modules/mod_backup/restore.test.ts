@@ -5,6 +5,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { after, before, test } from "node:test";
 import { PIECE_BYTES } from "#modules/mod_backup/repository/cut.ts";
+import type { Snapshot } from "#modules/mod_backup/repository/format.ts";
 import { openRepository } from "#modules/mod_backup/repository/repository.ts";
 import { restore } from "#modules/mod_backup/restore.ts";
 import { fileOf, MemoryPlace, noise, snapshotOf } from "./support.ts";
@@ -102,4 +103,58 @@ test("a path that leads out of the folder is refused", async () => {
     const { repository, snapshot } = await backedUp([fileOf(path, Buffer.from("x"))]);
     await assert.rejects(restore(repository, snapshot, { to: target(), signal, progress }), /which leads elsewhere/);
   }
+});
+
+test("nobody gets a program from a snapshot that runs as its owner", async () => {
+  const { repository, snapshot } = await backedUp();
+  const entry = (path: string, mode: number) =>
+    `${JSON.stringify({ folder: "data", path, mode, size: 0, pieces: [] })}\n`;
+  const list = Buffer.from(entry("su", 0o106755) + entry("shared/", 0o43777));
+  const hash = repository.seal.hash(list);
+  await repository.writeObject(hash, list);
+  const to = target();
+  await restore(repository, { ...snapshot, list: [[hash, list.length]] }, { to, signal, progress });
+  assert.equal((await stat(join(to, "data/su"))).mode & 0o7777, 0o755);
+  assert.equal((await stat(join(to, "data/shared"))).mode & 0o7777, 0o777);
+});
+
+test("a snapshot that tells of fewer bytes than it has fills no disk", async () => {
+  const { repository, snapshot } = await backedUp();
+  let most = 0;
+  const lying = { ...snapshot, bytes: 100 };
+  const attempt = restore(repository, lying, { to: target(), signal, progress: (bytes) => (most = bytes) });
+  await assert.rejects(attempt, /have more than the 100 bytes/);
+  assert.equal(most, 0);
+});
+
+test("the root of the file system is not replaced, whatever is asked", async () => {
+  const { repository, snapshot } = await backedUp();
+  await assert.rejects(
+    restore(repository, snapshot, { to: "/", force: true, signal, progress }),
+    /\/ cannot be replaced: name a folder in it/,
+  );
+  await assert.rejects(stat("/.restoring"), /ENOENT/);
+});
+
+test("a snapshot that no backup writes is damaged, and its texts steer no terminal", async () => {
+  const { repository, snapshot: whole } = await backedUp();
+  const { id: _, ...facts } = whole;
+  const read = async (more: object) =>
+    repository.snapshot(await repository.writeSnapshot({ ...facts, ...more } as Snapshot));
+  const [folder] = facts.folders;
+  const wrong = [
+    { config: "../../etc/evil" },
+    { config: "/etc/evil" },
+    { folders: [{ ...folder, option: "x=1; rm -rf ~; y" }] },
+    { folders: [{ ...folder, to: "../up" }] },
+    { folders: [null] },
+    { notes: [1] },
+    { version: "new" },
+    { bytes: -1 },
+    { list: null },
+    { format: "1" },
+  ];
+  for (const more of wrong) await assert.rejects(read(more), /is not what a backup writes/, JSON.stringify(more));
+  const { machine, notes } = await read({ machine: "a\u001b[2Jb", notes: ["\u001b]0;x\u0007"] });
+  assert.deepEqual([machine, notes], ["a\\x1b[2Jb", ["\\x1b]0;x\\x07"]]);
 });

@@ -1,0 +1,51 @@
+/** A snapshot as it is read: whoever can write to the place may have written it. */
+import { valid } from "semver";
+import { printable } from "../../../core/net/http.ts";
+import { FORMAT, leadsOut, type Snapshot, type SnapshotFolder } from "./format.ts";
+
+type Unchecked<T> = { readonly [Name in keyof T]?: unknown };
+
+/**
+ * Undefined for what no backup writes; what a later version has written is given as it is. Nothing of it steers the terminal
+ * that shows it, and paths and options are no more than that: a restore prints a command made of them.
+ */
+export function readSnapshot(text: string): Snapshot | undefined {
+  const found = parsed(text) as Unchecked<Snapshot> | undefined;
+  if (typeof found?.format !== "number") return undefined;
+  if (found.format > FORMAT) return found as Snapshot;
+  const { time, version, machine, config, folders, notes, files, bytes, added, list } = found;
+  const isWhole =
+    isText(time) &&
+    isText(machine) &&
+    isText(version) &&
+    valid(version) !== null &&
+    (config === undefined || isPath(config)) &&
+    isListOf(folders, isFolder) &&
+    isListOf(notes, isText) &&
+    [files, bytes, added].every((count) => Number.isSafeInteger(count) && (count as number) >= 0) &&
+    isListOf(list, Array.isArray);
+  if (!isWhole) return undefined;
+  return { ...(found as Snapshot), machine: printable(machine), notes: notes.map(printable) };
+}
+
+function parsed(text: string): unknown {
+  try {
+    return JSON.parse(text);
+  } catch {
+    return undefined;
+  }
+}
+
+const isText = (value: unknown): value is string => typeof value === "string";
+const isPath = (value: unknown): value is string => isText(value) && !leadsOut(value) && printable(value) === value;
+
+function isListOf<T>(value: unknown, isOne: (one: unknown) => one is T): value is T[] {
+  return Array.isArray(value) && value.every(isOne);
+}
+
+function isFolder(value: unknown): value is SnapshotFolder {
+  const { name, was, to, option } = (value ?? {}) as Unchecked<SnapshotFolder>;
+  return (
+    isText(name) && isText(was) && isPath(to) && (option === undefined || (isText(option) && /^\w+$/.test(option)))
+  );
+}
