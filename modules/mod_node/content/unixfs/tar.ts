@@ -134,20 +134,27 @@ async function nextEntry(levels: Level[], ahead: Ahead): Promise<Named | undefin
   return undefined;
 }
 
-/** At least the next one. More are opened once half of them were taken, and none beyond a large one. */
+/**
+ * At least the next one. More are opened once half of them were taken, all at once, since blocks that are asked for together
+ * are read together; and none beyond a large one.
+ */
 async function openAhead(level: Level, ahead: Ahead): Promise<void> {
   if (level.over || level.next.length > AHEAD.entries / 2) return;
-  while (level.next.length < AHEAD.entries && (level.next.length === 0 || ahead.opened < AHEAD.all)) {
+  const room = Math.min(AHEAD.entries - level.next.length, AHEAD.all - ahead.opened);
+  if (room <= 0 && level.next.length > 0) return;
+  const links: PbLink[] = [];
+  let fault: Promise<never> | undefined;
+  do {
     const { value, failed } = await listed(level.links);
     level.over = value === undefined;
-    if (value === undefined && failed === undefined) return;
-    const node = value === undefined ? Promise.reject(failed) : openFile(value.cid, ahead.read);
-    // It is told when its turn comes, after what is before it.
-    node.catch(() => {});
-    level.next.push({ name: value?.name ?? "", node });
-    ahead.opened += 1;
-    if (value === undefined || value.size > AHEAD.bytes) return;
-  }
+    if (value !== undefined) links.push(value);
+    else if (failed !== undefined) fault = Promise.reject(failed);
+  } while (!level.over && links.length < room && (links.at(-1)?.size ?? 0) <= AHEAD.bytes);
+  ahead.opened += links.length;
+  for (const { name, cid } of links) level.next.push({ name, node: openFile(cid, ahead.read) });
+  if (fault !== undefined) level.next.push({ name: "", node: fault });
+  // Each is told when its turn comes, after what is before it.
+  for (const { node } of level.next) node.catch(() => {});
 }
 
 async function listed(links: Level["links"]): Promise<{ readonly value?: PbLink; readonly failed?: unknown }> {
