@@ -2,8 +2,9 @@
 import type { NodeModule } from "modhost/node";
 import type { HttpGateway, Module } from "../../core/types.ts";
 import { Gateway, type GatewayDeps } from "./gateway.ts";
+import { readGatewaySpecs } from "./hosts/gateway_specs.ts";
 import { hostClaims } from "./hosts/index.ts";
-import { type GatewaySpec, PublicGateways } from "./hosts/public_gateways.ts";
+import { PublicGateways } from "./hosts/public_gateways.ts";
 import { options } from "./options.ts";
 import { serveAtRepoAddress } from "./repo_address.ts";
 import { pathRoutes } from "./routes.ts";
@@ -41,9 +42,7 @@ function settingsOf(module: GatewayModule): GatewaySettings {
     noFetch: module.get_option("gateway_no_fetch"),
     deserialized: module.get_option("gateway_deserialized_responses"),
     htmlErrors: module.get_option("gateway_html_errors"),
-    publicGateways: new PublicGateways(
-      module.get_option_object("gateway_public_gateways") as Record<string, GatewaySpec | null>,
-    ),
+    publicGateways: new PublicGateways(readGatewaySpecs(module.get_option_object("gateway_public_gateways"))),
     dnslink: module.get_option("gateway_dnslink"),
     headers: answerHeaders(module.get_option_object("gateway_headers") as Record<string, string | string[]>),
     maxRequests: module.get_option("gateway_max_concurrent_requests"),

@@ -12,10 +12,12 @@ export interface AskedHost {
 }
 
 /** Undefined for a request without a host, or with one that cannot be. */
-export function askedHost({ url, headers, raw, from_proxy }: HttpRequest): AskedHost | undefined {
+export function askedHost(request: HttpRequest): AskedHost | undefined {
+  const { headers } = request;
   // Of several proxies the nearest is the one that is trusted.
-  const forwarded = from_proxy ? lineOf(raw.rawHeaders, "x-forwarded-host")?.split(",").at(-1)?.trim() : undefined;
-  const authority = forwarded || (url.host ?? headers.host);
+  const isForwarded = headers.x_forwarded_host !== undefined && request.from_proxy;
+  const forwarded = isForwarded ? lineOf(request.raw.rawHeaders, "x-forwarded-host")?.split(",").at(-1)?.trim() : "";
+  const authority = forwarded || (request.url.host ?? headers.host);
   const name = authority === undefined ? undefined : hostName(authority);
   if (authority === undefined || name === undefined) return undefined;
   return { name, written: authority.slice(0, name.length), port: /:\d+$/.exec(authority)?.[0] ?? "" };

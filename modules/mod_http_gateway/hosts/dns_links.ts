@@ -1,5 +1,5 @@
 /** Which domains are websites: what their DNSLinks lead to, kept for a while, since every strange host is looked up. */
-import type { NodeModule } from "modhost/node";
+import { NodeError, type NodeModule } from "modhost/node";
 
 /** DNS does not tell the node for how long an answer stands. */
 const LINK_MS = 60_000;
@@ -66,7 +66,8 @@ export class DnsLinks {
       link = (await this.#node.lowLevel.names.find(domain, options)).path;
     } catch (error) {
       link = error as Error;
-      time = "cause" in link && link.cause !== undefined ? FAILURE_MS : ABSENCE_MS;
+      const isAbsent = NodeError.is(error) && error.code === "NAME_NOT_FOUND" && error.cause === undefined;
+      time = isAbsent ? ABSENCE_MS : FAILURE_MS;
     }
     this.#known.delete(domain);
     this.#known.set(domain, { link, until: performance.now() + time });

@@ -42,6 +42,7 @@ export function hostClaims(gateway: Gateway, settings: () => GatewaySettings): C
     const host = askedHost(request);
     if (host === undefined) return undefined;
     const { publicGateways, dnslink } = settings();
+    // Hosts that the server is set up for are their apps'.
     const mayLink = dnslink && isDomain(host.name) && request.host !== host.name;
     const known = publicGateways.find(host);
     if (known !== undefined) {

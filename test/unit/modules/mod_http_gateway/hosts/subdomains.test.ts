@@ -4,8 +4,10 @@ import { after, before, describe, test } from "node:test";
 import { base58btc } from "multiformats/bases/base58";
 import { CID } from "multiformats/cid";
 import type { Module } from "#core/types.ts";
+import { readGatewaySpecs } from "#modules/mod_http_gateway/hosts/gateway_specs.ts";
 import { createNode } from "#node/index.ts";
 import { startHost, type TestHost } from "#test/support/host.ts";
+import { overEach } from "#test/support/transports.ts";
 import { askAt } from "../support.ts";
 
 describe("hosts of the gateway, beside the apps of a server", () => {
@@ -36,11 +38,11 @@ describe("hosts of the gateway, beside the apps of a server", () => {
       config: {
         hosts: { "www.example.org": {}, "apps.example.org": {} },
         modules_enabled: ["http", "http_gateway", "http_shop"],
-        https_ports: [],
         node_offline: true,
         gateway_dnslink: true,
         gateway_public_gateways: {
           "gw.example": { Paths: ["/ipfs", "/ipns"], UseSubdomains: true, InlineDNSLink: true },
+          "dotted.example": { Paths: ["/ipns"], UseSubdomains: true },
           "gw.example:81": { Paths: ["/ipfs"], NoDNSLink: true },
           "*.any.example": { Paths: ["/ipfs"], UseSubdomains: true },
           "127.0.0.2": { Paths: ["/ipfs"], UseSubdomains: true },
@@ -81,6 +83,25 @@ describe("hosts of the gateway, beside the apps of a server", () => {
     assert.equal((await ask("127.0.0.1", `/ipfs/${site}/sub/a.txt`)).status, 404, "no host of the server");
     assert.deepEqual(await location("localhost", `/ipfs/${site}/`), [301, `http://${site}.ipfs.localhost/`]);
   });
+
+  overEach(
+    () => host,
+    "a path leads to the host of its root, and it answers",
+    async (client) => {
+      const headers = { host: "gw.example" };
+      const led = await client.request({ path: `/ipfs/${site}/sub/a.txt`, headers });
+      const at = `${site}.ipfs.gw.example`;
+      assert.equal(led.header("location"), `${client.secure ? "https" : "http"}://${at}/sub/a.txt`);
+      const named = await client.request({ path: "/ipns/my-site.example.org/", headers: { host: "dotted.example" } });
+      const [label, dotted] = ["my--site-example-org", "my-site.example.org"];
+      assert.equal(
+        named.header("location"),
+        client.secure ? `https://${label}.ipns.dotted.example/` : `http://${dotted}.ipns.dotted.example/`,
+      );
+      assert.equal(await client.text({ path: "/sub/a.txt", headers: { host: at } }), "in a");
+      assert.equal(await client.status({ path: "/cookie", headers: { host: at } }), 404);
+    },
+  );
 
   test("all that is below its host is content, whatever the case of the name, and no app answers", async () => {
     for (const name of [`${site}.ipfs.gw.example`, `${site.toUpperCase()}.IPFS.gw.example:8080`]) {
@@ -176,4 +197,14 @@ test("X-Forwarded-Host of somebody who is no trusted proxy is nothing, and null 
   );
   assert.equal((await ask({ host: "a.invalid", "x-forwarded-host": "gw.example" })).status, 200);
   assert.equal((await ask({ host: "localhost" })).status, 200);
+});
+
+test("an option that names no gateways is refused, and says which entry is wrong", () => {
+  for (const [spec, said] of [
+    [{ Paths: "/ipfs" }, /gateway_public_gateways\.gw\.example\.Paths is "\/ipfs", but it must be a list of paths/],
+    [{ Subdomains: true }, /gateway_public_gateways\.gw\.example\.Subdomains .* one of Paths, UseSubdomains/],
+    [true, /gateway_public_gateways\.gw\.example is true, but it must be an object, or null/],
+  ] as const) {
+    assert.throws(() => readGatewaySpecs({ "gw.example": spec }), said);
+  }
 });
