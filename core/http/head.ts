@@ -2,7 +2,7 @@
 export interface HeadFacts {
   /** Value of Host or :authority. */
   readonly authority: string | undefined;
-  /** More than one Host line, which no honest client sends. */
+  /** More than one Host line, or one beside another :authority (RFC 9113, 8.3.1), which no honest client sends. */
   readonly ambiguousHost: boolean;
   /** Bytes announced; undefined without Content-Length. */
   readonly contentLength: number | undefined;
@@ -10,7 +10,8 @@ export interface HeadFacts {
 }
 
 export function scanHead(raw: readonly string[]): HeadFacts {
-  let authority: string | undefined;
+  let pseudo: string | undefined;
+  let host: string | undefined;
   let hosts = 0;
   let contentLength: number | undefined;
   let chunked = false;
@@ -19,11 +20,11 @@ export function scanHead(raw: readonly string[]): HeadFacts {
     switch (name.length) {
       case 4:
         if (name.toLowerCase() !== "host") break;
-        authority ??= raw[at + 1];
+        host ??= raw[at + 1];
         hosts += 1;
         break;
       case 10:
-        if (name === ":authority") authority = raw[at + 1];
+        if (name === ":authority") pseudo = raw[at + 1];
         break;
       case 14:
         if (name.toLowerCase() === "content-length") contentLength = Number(raw[at + 1]);
@@ -33,7 +34,8 @@ export function scanHead(raw: readonly string[]): HeadFacts {
         break;
     }
   }
-  return { authority, ambiguousHost: hosts > 1, contentLength, chunked };
+  const isOther = pseudo !== undefined && host !== undefined && host.toLowerCase() !== pseudo.toLowerCase();
+  return { authority: pseudo ?? host, ambiguousHost: hosts > 1 || isOther, contentLength, chunked };
 }
 
 const nameMemo = new Map<string, string>();
@@ -52,17 +54,20 @@ function fieldName(raw: string): string {
 /** Field lines as the table of spec 2: lower-case names with underscores, repeats joined. */
 export function headerTable(raw: readonly string[]): Record<string, string | undefined> {
   const table: Record<string, string | undefined> = Object.create(null);
+  let authority: string | undefined;
   for (let at = 0; at < raw.length; at += 2) {
     const line = raw[at] as string;
     const value = raw[at + 1] as string;
     if (line.charCodeAt(0) === 58) {
-      if (line === ":authority") table.host ??= value;
+      if (line === ":authority") authority = value;
       continue;
     }
     const name = fieldName(line);
     const before = table[name];
     table[name] = before === undefined ? value : `${before}${name === "cookie" ? "; " : ", "}${value}`;
   }
+  // It stands for Host, and is no second one beside it.
+  if (authority !== undefined) table.host = authority;
   return table;
 }
 

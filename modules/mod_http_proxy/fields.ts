@@ -143,7 +143,14 @@ function addConfigured(fields: string[], headers: ReadonlyMap<string, Header>): 
 }
 
 /** What goes out in headers: no line break can slip in, nor another control character. */
-const printable = /^[\t\x20-\x7e\x80-\xff]*$/;
+export const printable = /^[\t\x20-\x7e\x80-\xff]*$/;
+const token = /^[\w!#$%&'*+.^`|~-]+$/;
+
+/** Whether a field may follow the body of an answer: none that says how long that is (RFC 9110, 6.5.1). */
+export function mayTrail(name: string, value = ""): boolean {
+  const key = name.toLowerCase();
+  return token.test(name) && printable.test(value) && !ofAnswer.has(key) && key !== "content-length";
+}
 
 /**
  * The fields of an answer that go on to the client, as a flat list; undefined when one of them cannot be sent. `location`
@@ -163,7 +170,7 @@ export function answerFields(
     const key = name.toLowerCase();
     if (ofAnswer.has(key) || named.has(key) || settings.responseHeaders.has(key)) continue;
     // There is no body to have a length (RFC 9110, 8.6).
-    if (key === "content-length" && statusCode === 204) continue;
+    if (key === "content-length" && (statusCode === 204 || statusCode === 205)) continue;
     if (!printable.test(value)) return undefined;
     fields.push(name, key === "location" || key === "content-location" ? location(value) : value);
   }

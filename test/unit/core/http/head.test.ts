@@ -32,4 +32,17 @@ describe("request header fields", () => {
       chunked: true,
     });
   });
+
+  test("a Host beside :authority is the same one, or the request is ambiguous", () => {
+    for (const raw of [
+      [":authority", "A", "host", "a"],
+      ["host", "a", ":authority", "A"],
+    ]) {
+      assert.equal(scanHead(raw).ambiguousHost, false);
+      assert.equal(scanHead(raw).authority, "A");
+      assert.deepEqual({ ...headerTable(raw) }, { host: "A" });
+    }
+    assert.equal(scanHead([":authority", "a", "host", "b"]).ambiguousHost, true);
+    assert.equal(scanHead(["host", "b", ":authority", "a"]).ambiguousHost, true);
+  });
 });

@@ -57,6 +57,25 @@ describe("a client is answered", () => {
     assert.doesNotMatch(host.log(), /"level":"error"/);
   });
 
+  test("as well as can be where the head of an answer says what cannot be said, and it is no fault of this host", async () => {
+    const follow = "Transfer-Encoding: chunked\r\n\r\n2\r\nok\r\n0\r\nTE: x\r\nX-Sum: 1\r\n\r\n";
+    const heads = {
+      phrase: "200 O\u0001K\r\nContent-Length: 2\r\n\r\nok",
+      trailers: `200 OK\r\nTrailer: a b, :status, Content-Length, Connection, X-Sum\r\n${follow}`,
+      reset: "205 Reset Content\r\nContent-Length: 2\r\n\r\nok",
+    };
+    for (const [name, head] of Object.entries(heads)) {
+      await using odd = await answering((socket) => socket.end(`HTTP/1.1 ${head}`));
+      await using host = await proxied({ app: { upstreams: [odd.url] } });
+      for (const by of ["HTTP/1.1", "HTTP/2"] as const) {
+        const { status, text, trailers } = await host.client(by).request("/app");
+        assert.deepEqual([status, text], name === "reset" ? [205, ""] : [200, "ok"], `${name} ${by}`);
+        if (name === "trailers") assert.deepEqual(Object.entries(trailers), [["x-sum", "1"]]);
+      }
+      assert.doesNotMatch(host.log(), /"level":"error"/, name);
+    }
+  });
+
   test("504 where connecting, the answer or the taking of the request is too late", async () => {
     await using silent = await answering(() => undefined);
     await using host = await proxied({
