@@ -10,7 +10,7 @@ export { createFigures } from "./metrics/figures.ts";
 export type { Clock } from "./module/clock.ts";
 export { defineChange, defineOperation } from "./operations/admin_operation.ts";
 export type * from "./types.ts";
-export { type ErrorCode, errorTable, HttpError, ModhostError, reasonOf } from "./util/errors.ts";
+export { type ErrorCode, errorTable, HttpError, invalidOption, ModhostError, reasonOf } from "./util/errors.ts";
 export type { LogSettings, LogStream } from "./util/log.ts";
 export { packageVersion } from "./util/package.ts";
 export { makePrivateFolder } from "./util/private_folder.ts";

@@ -3,7 +3,7 @@ import { isIP } from "node:net";
 import type { Config } from "../config/index.ts";
 import type { AcmeSettings } from "../tls/acme/index.ts";
 import { asciiName } from "../tls/pair.ts";
-import { ModhostError } from "../util/errors.ts";
+import { invalidOption } from "../util/errors.ts";
 import { attempt } from "./reading.ts";
 
 /**
@@ -19,7 +19,7 @@ export function acmeSettings(config: Config, folder: string): AcmeSettings | und
   const wrong = written.find((name) => !isIssuable(ascii(name)));
   if (wrong !== undefined) {
     const allowed = "it must be a public host name, without wildcards: those are proved by DNS alone";
-    throw new ModhostError("OPTION_INVALID", { name: "acme_hosts", value: JSON.stringify(wrong), allowed });
+    throw invalidOption("acme_hosts", wrong, allowed);
   }
   const hosts = [...new Set(written.map(ascii))];
   const [id, key] = [text("acme_eab_id"), text("acme_eab_key")];

@@ -1,5 +1,5 @@
 /** Headers as options have them. */
-import { ModhostError } from "../util/errors.ts";
+import { invalidOption } from "../util/errors.ts";
 import { isToken } from "../util/header_fields.ts";
 
 /**
@@ -11,16 +11,12 @@ export function readHeaders(headers: Readonly<Record<string, unknown>>, option: 
     const place = `${option}.${name}`;
     checkHeaderName(name, place);
     if (typeof value !== "string" || !/^[\t\x20-\x7e]*$/.test(value))
-      throw invalid(place, value, "it must be text of one line");
+      throw invalidOption(place, value, "it must be text of one line");
     return [name, value];
   });
 }
 
 /** @throws {ModhostError} OPTION_INVALID */
 export function checkHeaderName(name: string, option: string): void {
-  if (!isToken(name)) throw invalid(option, name, "it must be the name of a header");
-}
-
-function invalid(name: string, value: unknown, allowed: string): ModhostError {
-  return new ModhostError("OPTION_INVALID", { name, value: JSON.stringify(value) ?? String(value), allowed });
+  if (!isToken(name)) throw invalidOption(option, name, "it must be the name of a header");
 }

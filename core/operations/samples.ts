@@ -1,5 +1,6 @@
-/** Accounts of instances as they were at moments, and what lies between two of them. */
-/** An account of an instance at a moment. */
+/** Usage of module instances as it was at moments, and what lies between two of them. */
+
+/** Usage of an instance at a moment. */
 export interface Sample {
   readonly at: number;
   readonly requests: number;

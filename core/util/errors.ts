@@ -176,3 +176,9 @@ export function reasonOf(thrown: unknown): string {
     return "something was thrown that cannot be shown";
   }
 }
+
+/** An option's value that its module does not take: OPTION_INVALID. `allowed` goes on after "Option NAME is VALUE, but". */
+export function invalidOption(name: string, value: unknown, allowed: string, options: ErrorOptions = {}): ModhostError {
+  const shown = value === undefined ? "not set" : (JSON.stringify(value) ?? String(value));
+  return new ModhostError("OPTION_INVALID", { name, value: shown, allowed }, options);
+}

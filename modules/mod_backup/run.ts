@@ -76,7 +76,7 @@ export async function runBackup(
     const seconds = Math.round((performance.now() - began) / 100) / 10;
     return { id, time, place: place.name, files, bytes, added, seconds, removed, warnings };
   } finally {
-    for (const { data } of held) await data.release();
+    warnings.push(...(await releaseAll(held)));
   }
 }
 
@@ -97,8 +97,19 @@ async function removeOlder(repository: Repository, { id, keep, signal }: Removal
 }
 
 interface Held {
+  readonly module: string;
   readonly data: HeldData;
   readonly folders: ReadonlyMap<string, string>;
+}
+
+/** Gives the data of all modules free, whatever one of them does; and a sentence for each that cannot. */
+async function releaseAll(held: readonly Held[]): Promise<string[]> {
+  const released = await Promise.allSettled(held.map(async ({ data }) => data.release()));
+  return released.flatMap((result, at) =>
+    result.status === "fulfilled"
+      ? []
+      : [`The data of the module ${held[at]?.module} could not be released: ${reasonOf(result.reason)}`],
+  );
 }
 
 /** Holds the data of all modules, or of none. */
@@ -107,17 +118,17 @@ async function holdAll(items: RunDeps["items"], layout: Layout, signal: AbortSig
   try {
     for (const { item, owner } of items) {
       const name = owner.host === "*" ? owner.name : `${owner.name}_${owner.host}`;
-      const data = await item.hold(signal).catch((error: unknown) => {
+      const data = await Promise.try(() => item.hold(signal)).catch((error: unknown) => {
         throw new Error(`The data of the module ${name} cannot be held: ${reasonOf(error)}`, { cause: error });
       });
-      const places = Object.entries(data.folders).map(([own, path]): [string, string] => {
-        return [own, layout.folderOf(name, own, resolve(path))];
-      });
-      held.push({ data, folders: new Map(places) });
+      const folders = new Map<string, string>();
+      held.push({ module: name, data, folders });
+      for (const [own, path] of Object.entries(data.folders))
+        folders.set(own, layout.folderOf(name, own, resolve(path)));
     }
     return held;
   } catch (error) {
-    for (const { data } of held) await data.release();
+    await releaseAll(held);
     throw error;
   }
 }

@@ -1,5 +1,5 @@
 /** The option `http_default_headers`: headers for answers that lack them, of all apps and of single ones. */
-import { ModhostError } from "../../core/index.ts";
+import { invalidOption } from "../../core/index.ts";
 import type { DefaultHeaders, Module } from "../../core/types.ts";
 
 const option = "http_default_headers";
@@ -34,20 +34,18 @@ export function defaultHeadersOf(module: Module, app?: App): DefaultHeaders | un
 
 /** @throws {ModhostError} OPTION_INVALID */
 function checked(table: Readonly<Record<string, unknown>>, place: string): Record<string, string> {
-  const invalid = (name: string, value: unknown, allowed: string) =>
-    new ModhostError("OPTION_INVALID", {
-      name: `${place}.${name}`,
-      value: JSON.stringify(value) ?? "not set",
-      allowed,
-    });
   const set = Object.entries(table).filter(([, value]) => value !== undefined && value !== null);
   return Object.fromEntries(
     set.map(([key, value]) => {
       const name = names.find((known) => known === key.toLowerCase().replaceAll("-", "_"));
       if (name === undefined)
-        throw invalid(key, value, `only ${names.join(" and ")} can be given, or an app's name with these`);
+        throw invalidOption(
+          `${place}.${key}`,
+          value,
+          `only ${names.join(" and ")} can be given, or an app's name with these`,
+        );
       if (typeof value !== "string" || !/^[\t\x20-\x7e]*$/.test(value))
-        throw invalid(key, value, "it must be text of one line");
+        throw invalidOption(`${place}.${key}`, value, "it must be text of one line");
       return [name, value];
     }),
   );

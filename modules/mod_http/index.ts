@@ -17,7 +17,7 @@ import {
   providerHints,
   requestCounting,
 } from "../../core/http/index.ts";
-import { ModhostError } from "../../core/index.ts";
+import { invalidOption, ModhostError } from "../../core/index.ts";
 import type { CorsSettings, HttpProvider, MiddlewareProvider, Module, OwnedItem } from "../../core/types.ts";
 import { defaultHeadersOf } from "./default_headers.ts";
 import { httpFigures } from "./metrics.ts";
@@ -228,8 +228,7 @@ function defaultHostOf(module: Module): string | undefined {
   const name = module.get_option_string("http_default_host");
   const hosts = module.hosts();
   if (name === undefined || hosts.length === 0 || hosts.includes(name.toLowerCase())) return name;
-  const allowed = `it must be one of hosts: ${hosts.join(", ")}`;
-  throw new ModhostError("OPTION_INVALID", { name: "http_default_host", value: JSON.stringify(name), allowed });
+  throw invalidOption("http_default_host", name, `it must be one of hosts: ${hosts.join(", ")}`);
 }
 
 /** Is the owner another instance of the same module? */

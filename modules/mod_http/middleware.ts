@@ -1,6 +1,6 @@
 /** The middleware of the option `http_middleware`: what operators put before apps without writing a module. */
 import type Koa from "koa";
-import { ModhostError, reasonOf } from "../../core/index.ts";
+import { invalidOption, ModhostError, reasonOf } from "../../core/index.ts";
 import type { HttpMiddleware, MiddlewareFunction, Module } from "../../core/types.ts";
 
 const option = "http_middleware";
@@ -89,17 +89,16 @@ function exportOf(exported: Record<string, unknown>, path: string): unknown {
 /** @throws {ModhostError} OPTION_INVALID */
 function checked(entry: unknown, place: string): Entry {
   const values = (typeof entry === "string" || typeof entry === "function" ? { use: entry } : entry) as object;
-  const invalid = (name: string, value: unknown, allowed: string) =>
-    new ModhostError("OPTION_INVALID", { name, value: JSON.stringify(value) ?? String(value), allowed });
   if (typeof values !== "object" || values === null) {
-    throw invalid(place, entry, "it must be a package, a path or { use, options, order, apps }");
+    throw invalidOption(place, entry, "it must be a package, a path or { use, options, order, apps }");
   }
   for (const [name, value] of Object.entries({ use: undefined, ...values })) {
     const field = fields[name];
     if (field === undefined)
-      throw invalid(`${place}.${name}`, value, `the fields are ${Object.keys(fields).join(", ")}`);
+      throw invalidOption(`${place}.${name}`, value, `the fields are ${Object.keys(fields).join(", ")}`);
     const isMissing = value === undefined && name !== "use";
-    if (!isMissing && !field.isRight(value)) throw invalid(`${place}.${name}`, value, `it must be ${field.allowed}`);
+    if (!isMissing && !field.isRight(value))
+      throw invalidOption(`${place}.${name}`, value, `it must be ${field.allowed}`);
   }
   return values as Entry;
 }

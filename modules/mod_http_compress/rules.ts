@@ -1,6 +1,6 @@
 /** The entries of the option, by virtual host and app. */
 import { isDeepStrictEqual } from "node:util";
-import { ModhostError } from "../../core/index.ts";
+import { invalidOption } from "../../core/index.ts";
 import type { MiddlewareDescription, Module } from "../../core/types.ts";
 import { EVENT_STREAM, type Rules } from "./answer.ts";
 import { type EncodingName, encodingNames } from "./encodings.ts";
@@ -67,11 +67,12 @@ export function rulesFrom(entry: CompressEntry, app: string): Rules {
   const option = `http_compress.${app}`;
   const isKnown = (name: string): name is EncodingName => (encodingNames as readonly string[]).includes(name);
   const encodings = entry.encodings.map((name) => {
-    if (!isKnown(name)) throw invalid(`${option}.encodings`, name, `one of ${encodingNames.join(", ")}`);
+    if (!isKnown(name))
+      throw invalidOption(`${option}.encodings`, name, `it must be one of ${encodingNames.join(", ")}`);
     return name;
   });
   for (const path of entry.except) {
-    if (!path.startsWith("/")) throw invalid(`${option}.except`, path, "a path that begins with /");
+    if (!path.startsWith("/")) throw invalidOption(`${option}.except`, path, "it must be a path that begins with /");
   }
   return {
     encodings,
@@ -87,13 +88,10 @@ export function rulesFrom(entry: CompressEntry, app: string): Rules {
 function typeMatcher(types: readonly string[], option: string): (type: string) => boolean {
   if (types.length === 0) return () => false;
   const patterns = types.map((type) => {
-    if (!/^[\w.+*-]+\/[\w.+*-]+$/.test(type)) throw invalid(option, type, "a content type such as text/*");
+    if (!/^[\w.+*-]+\/[\w.+*-]+$/.test(type))
+      throw invalidOption(option, type, "it must be a content type such as text/*");
     return type.toLowerCase().replace(/[.+]/g, "\\$&").replaceAll("*", "[^/]*");
   });
   const pattern = new RegExp(`^(?:${patterns.join("|")})$`);
   return (type) => pattern.test(type);
-}
-
-function invalid(name: string, value: string, allowed: string): ModhostError {
-  return new ModhostError("OPTION_INVALID", { name, value: JSON.stringify(value), allowed: `it must be ${allowed}` });
 }

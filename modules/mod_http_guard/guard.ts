@@ -1,6 +1,6 @@
 /** What the requests for one app have to meet, in a fixed order. */
 import { addressesOf, checkHeaderName, readHeaders } from "../../core/http/index.ts";
-import { ModhostError } from "../../core/index.ts";
+import { invalidOption } from "../../core/index.ts";
 import type { HttpRequest, MiddlewareContext, Tokens } from "../../core/types.ts";
 import { type Settings, settingsOf } from "./description.ts";
 import { IdentityHeaders } from "./identity.ts";
@@ -99,7 +99,8 @@ export class Guard {
 function limitOf({ rate, burst }: GuardEntry, { option, limit }: GuardPlace): RateLimit | undefined {
   if (rate === "") return undefined;
   const perSecond = readRate(rate);
-  if (perSecond === undefined) throw invalid(`${option}.rate`, rate, "it must be a rate such as 10/s, 600/m or 5000/h");
+  if (perSecond === undefined)
+    throw invalidOption(`${option}.rate`, rate, "it must be a rate such as 10/s, 600/m or 5000/h");
   return limit(perSecond, burst > 0 ? burst : Math.max(1, Math.floor(perSecond)));
 }
 
@@ -112,8 +113,4 @@ function headersOf({ secure_headers, hsts, headers }: GuardEntry, option: string
     ...(hsts > 0 ? { "Strict-Transport-Security": `max-age=${Math.floor(hsts)}` } : {}),
   }).filter(([name]) => !named.has(name.toLowerCase()));
   return [...added, ...own.filter(([, value]) => value !== "")];
-}
-
-function invalid(name: string, value: unknown, allowed: string): ModhostError {
-  return new ModhostError("OPTION_INVALID", { name, value: JSON.stringify(value) ?? String(value), allowed });
 }

@@ -1,7 +1,7 @@
 /** An entry of the option as the proxy goes by it: checked, and taken apart. */
 import { readFileSync } from "node:fs";
 import { readHeaders } from "../../core/http/index.ts";
-import { ModhostError, reasonOf } from "../../core/index.ts";
+import { invalidOption, reasonOf } from "../../core/index.ts";
 import type { ProxyEntry } from "./options.ts";
 
 /** Where an upstream listens. */
@@ -54,15 +54,15 @@ const ownFields: ReadonlySet<string> = new Set([
 /** @throws {ModhostError} OPTION_INVALID */
 export function readSettings(entry: ProxyEntry, option: string): Settings {
   const { upstreams, request_headers, response_headers, path, host, tls_ca, health_path, health_status } = entry;
-  if (upstreams.length === 0) throw invalid(`${option}.upstreams`, upstreams, "it must name one at least");
+  if (upstreams.length === 0) throw invalidOption(`${option}.upstreams`, upstreams, "it must name one at least");
   if (new Set(upstreams).size < upstreams.length)
-    throw invalid(`${option}.upstreams`, upstreams, "it must name each of them once");
+    throw invalidOption(`${option}.upstreams`, upstreams, "it must name each of them once");
   if (path !== "strip" && path !== "keep" && !/^\/[^?#\s]*$/.test(path))
-    throw invalid(`${option}.path`, path, "it must be strip, keep, or a path that begins with a slash");
+    throw invalidOption(`${option}.path`, path, "it must be strip, keep, or a path that begins with a slash");
   if (!/^[\w.:[\]-]+$/.test(host))
-    throw invalid(`${option}.host`, host, "it must be client, upstream, or the name of a host");
+    throw invalidOption(`${option}.host`, host, "it must be client, upstream, or the name of a host");
   if (health_path !== "" && !/^\/[\x21-\x7e]*$/.test(health_path))
-    throw invalid(`${option}.health_path`, health_path, "it must be a path that begins with a slash");
+    throw invalidOption(`${option}.health_path`, health_path, "it must be a path that begins with a slash");
   return {
     ...entry,
     places: upstreams.map((upstream) => placeOf(upstream, `${option}.upstreams`)),
@@ -77,19 +77,21 @@ export function readSettings(entry: ProxyEntry, option: string): Settings {
 function placeOf(name: string, option: string): Place {
   if (name.startsWith("unix:")) {
     const socketPath = name.slice("unix:".length);
-    if (!socketPath.startsWith("/")) throw invalid(option, name, "the path of a Unix socket must begin with a slash");
+    if (!socketPath.startsWith("/"))
+      throw invalidOption(option, name, "the path of a Unix socket must begin with a slash");
     return { name, secure: false, hostname: "localhost", port: 80, socketPath, basePath: "", authority: "localhost" };
   }
   const url = URL.canParse(name) ? new URL(name) : undefined;
   const allowed = "each must be a URL such as http://127.0.0.1:3000, or unix:/PATH/OF/A/SOCKET";
-  if (url === undefined || !/^https?:$/.test(url.protocol)) throw invalid(option, name, allowed);
+  if (url === undefined || !/^https?:$/.test(url.protocol)) throw invalidOption(option, name, allowed);
   if (url.username !== "" || url.password !== "")
-    throw invalid(
+    throw invalidOption(
       option,
       `${url.protocol}//***@${url.host}`,
       "a URL may hold no password: set the header Authorization by request_headers",
     );
-  if (url.search !== "" || url.hash !== "") throw invalid(option, name, "a URL may have neither query nor fragment");
+  if (url.search !== "" || url.hash !== "")
+    throw invalidOption(option, name, "a URL may have neither query nor fragment");
   const secure = url.protocol === "https:";
   return {
     name,
@@ -106,7 +108,7 @@ function readCa(path: string, option: string): string {
   try {
     return readFileSync(path, "utf8");
   } catch (error) {
-    throw invalid(option, path, `that cannot be read: ${reasonOf(error)}`);
+    throw invalidOption(option, path, `that cannot be read: ${reasonOf(error)}`);
   }
 }
 
@@ -114,7 +116,7 @@ function headerMap(headers: Readonly<Record<string, unknown>>, option: string): 
   return new Map(
     readHeaders(headers, option).map(([name, value]) => {
       const key = name.toLowerCase();
-      if (ownFields.has(key)) throw invalid(`${option}.${name}`, value, "the proxy writes this header by itself");
+      if (ownFields.has(key)) throw invalidOption(`${option}.${name}`, value, "the proxy writes this header by itself");
       return [key, { name, value }];
     }),
   );
@@ -124,12 +126,8 @@ function headerMap(headers: Readonly<Record<string, unknown>>, option: string): 
 function statusesOf(text: string, option: string): (status: number) => boolean {
   const ranges = text.split(",").map((part) => {
     const [, from, to = from] = /^\s*(\d{3})(?:-(\d{3}))?\s*$/.exec(part) ?? [];
-    if (from === undefined) throw invalid(option, text, "it must be statuses such as 200, 204 or 200-299");
+    if (from === undefined) throw invalidOption(option, text, "it must be statuses such as 200, 204 or 200-299");
     return [Number(from), Number(to)] as const;
   });
   return (status) => ranges.some(([from, to]) => status >= from && status <= to);
-}
-
-function invalid(name: string, value: unknown, allowed: string): ModhostError {
-  return new ModhostError("OPTION_INVALID", { name, value: JSON.stringify(value) ?? String(value), allowed });
 }

@@ -134,8 +134,8 @@ describe("the option http_middleware", () => {
       const plain = await client.request(cat);
       assert.deepEqual([plain.text, plain.header("x-content-length")], [noise, String(noise.length)]);
       const packed = await client.request({ ...cat, headers: { "Accept-Encoding": "gzip" } });
-      assert.equal(packed.header("content-encoding"), "gzip");
-      assert.equal(gunzipSync(packed.bytes).toString(), noise);
+      // Go clients of the RPC count on pieces as they come: it asks compressors to leave it alone.
+      assert.deepEqual([packed.text, packed.header("content-encoding")], [noise, undefined]);
     },
   );
 

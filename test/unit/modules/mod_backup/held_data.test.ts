@@ -1,0 +1,55 @@
+/** What modules hold for a backup is released when it is over, whatever one of them does. */
+import assert from "node:assert/strict";
+import { mkdir, mkdtemp, rm } from "node:fs/promises";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { afterEach, beforeEach, describe, test } from "node:test";
+import type { BackupItem, HeldData, Module, OwnedItem } from "#core/types.ts";
+import { runBackup } from "#modules/mod_backup/run.ts";
+
+describe("data that modules hold for a backup", () => {
+  let folder: string;
+  let released: string[];
+  beforeEach(async () => {
+    folder = await mkdtemp(join(tmpdir(), "held-data-"));
+    await mkdir(join(folder, "data"));
+    released = [];
+  });
+  afterEach(() => rm(folder, { recursive: true }));
+
+  const item = (name: string, more: Partial<HeldData> = {}): OwnedItem<BackupItem> => {
+    const release = () => released.push(name);
+    const hold = async () => ({ folders: { store: `/srv/${name}` }, files: [], release, ...more });
+    return { item: { hold }, owner: { name, host: "*" } } as unknown as OwnedItem<BackupItem>;
+  };
+  const backUp = (...items: OwnedItem<BackupItem>[]) => {
+    const server = { status: () => ({ data_path: join(folder, "data") }) };
+    const module = { server, get_option_object: () => undefined } as unknown as Module;
+    const deps = { module, items, settings: { to: join(folder, "backups") }, include: [] };
+    return runBackup(deps as unknown as Parameters<typeof runBackup>[0], {
+      signal: new AbortController().signal,
+      progress: () => undefined,
+    });
+  };
+  const fail = () => {
+    throw new Error("it is stuck");
+  };
+
+  test("is released by the others when one cannot, and the backup that is made tells of that one", async () => {
+    const { warnings } = await backUp(item("first", { release: fail }), item("second"));
+    assert.deepEqual(released, ["second"]);
+    assert.deepEqual(warnings, ["The data of the module first could not be released: it is stuck"]);
+  });
+
+  test("is released when the folders of a module, or of the next one, are none", async () => {
+    const broken = { store: undefined } as unknown as HeldData["folders"];
+    await assert.rejects(backUp(item("first"), item("second", { folders: broken })), TypeError);
+    assert.deepEqual(released, ["first", "second"]);
+  });
+
+  test("is released when another module fails to hold its own, at once or later", async () => {
+    const failing = { item: { hold: fail }, owner: { name: "bad", host: "*" } } as unknown as OwnedItem<BackupItem>;
+    await assert.rejects(backUp(item("first"), failing), /The data of the module bad cannot be held: it is stuck/);
+    assert.deepEqual(released, ["first"]);
+  });
+});
