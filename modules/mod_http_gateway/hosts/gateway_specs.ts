@@ -1,5 +1,5 @@
 /** Reads the option `gateway_public_gateways`. Entries of the repo's config are read by the node. */
-import { ModhostError } from "../../../core/index.ts";
+import { invalidOption } from "../../../core/index.ts";
 import type { GatewaySpec } from "./public_gateways.ts";
 
 const OPTION = "gateway_public_gateways";
@@ -33,8 +33,4 @@ export function readGatewaySpecs(option: Readonly<Record<string, unknown>>): Rec
 }
 
 const invalid = (at: string, value: unknown, form: string) =>
-  new ModhostError("OPTION_INVALID", {
-    name: `${OPTION}.${at}`,
-    value: JSON.stringify(value),
-    allowed: `it must be ${form}`,
-  });
+  invalidOption(`${OPTION}.${at}`, value, `it must be ${form}`);
