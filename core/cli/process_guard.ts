@@ -10,10 +10,14 @@ const acts: Readonly<Record<"exit" | "abort" | "kill" | "chdir", (...values: unk
   exit: (code) => `process.exit(${code ?? process.exitCode ?? 0})`,
   abort: () => "process.abort()",
   // Signal 0 asks whether a process is there.
-  kill: (pid, signal) =>
-    pid === process.pid && signal !== 0 ? `process.kill(${pid}, ${signal ?? "SIGTERM"})` : undefined,
+  kill: (pid, signal) => (isOwn(pid) && signal !== 0 ? `process.kill(${pid}, ${signal ?? "SIGTERM"})` : undefined),
   chdir: (folder) => `process.chdir(${folder})`,
 };
+
+/** This process, or the group that it is in or leads: 0 is that of whoever calls. Node.js takes texts for numbers. */
+function isOwn(pid: unknown): boolean {
+  return [process.pid, 0, -process.pid].includes(Number(pid));
+}
 
 export interface GuardDeps {
   /** Gives the error to throw instead; undefined where it goes on. */
