@@ -55,6 +55,19 @@ function climbs(path: string): boolean {
   return false;
 }
 
+/** A decoded path as those read it that resolve its dot segments; the same text where it has none. */
+export function withoutDots(path: string): string {
+  if (!path.includes("/.")) return path;
+  const segments = path.split("/");
+  if (!segments.includes(".") && !segments.includes("..")) return path;
+  const kept: string[] = [];
+  for (const segment of segments.slice(1)) {
+    if (segment === "..") kept.pop();
+    else if (segment !== ".") kept.push(segment);
+  }
+  return `/${kept.join("/")}`;
+}
+
 /** A decoded path written as the value of a Location header. */
 export function encodePath(path: string): string {
   return path.split("/").map(encodeURIComponent).join("/");

@@ -3,7 +3,7 @@ import type { Claim } from "./claims.ts";
 import type { CorsPolicy } from "./cors.ts";
 import { type Chain, Layers, type MiddlewareLayer } from "./layer.ts";
 import type { AppMount } from "./mount.ts";
-import { decodePath } from "./paths.ts";
+import { decodePath, withoutDots } from "./paths.ts";
 import { type Candidate, isOpen, type Route, type RouteInfo } from "./route.ts";
 import { websocketMethod } from "./upgrade.ts";
 
@@ -150,8 +150,19 @@ class HostRoutes {
     if (methods.has("GET")) methods.add("HEAD");
     const routed = candidates.some(({ route }) => route.kind !== "middleware");
     const tried = new Set(candidates.map(({ route }) => route.app));
-    const chain = this.#layers.before(tried.size > 0 ? tried : reached);
+    const guarded = tried.size > 0 ? tried : reached;
+    // A handler that resolves dot segments may answer with what another app stands for: what stands before that one counts.
+    const resolved = withoutDots(path);
+    if (resolved !== path) for (const name of this.#reachedBy(resolved, method)) guarded.add(name);
+    const chain = this.#layers.before(guarded);
     return { path, candidates, routed, allowed: [...methods].sort(), upgradable, cors, chain };
+  }
+
+  /** Names of the apps that know a path. */
+  #reachedBy(path: string, method: string): string[] {
+    const bases = [...basesOf(path, this.#longestBase)];
+    const apps = this.#groups.flatMap((group) => bases.flatMap((base) => group.get(base) ?? []));
+    return apps.filter((app) => app.match(path, method).reached).map(({ mount }) => mount.name);
   }
 }
 

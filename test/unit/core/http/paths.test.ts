@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
 import { describe, test } from "node:test";
-import { decodePath, encodePath, parseTarget } from "#core/http/paths.ts";
+import { decodePath, encodePath, parseTarget, withoutDots } from "#core/http/paths.ts";
 
 describe("request targets", () => {
   test("the first question mark ends the path", () => {
@@ -54,4 +54,17 @@ describe("paths", () => {
   test("a path written into a Location is escaped segment by segment", () => {
     assert.equal(encodePath("/a b/ä?#"), "/a%20b/%C3%A4%3F%23");
   });
+});
+
+test("dot segments can be resolved, and names that begin with dots are none", () => {
+  for (const [path, resolved] of [
+    ["/./a/x", "/a/x"],
+    ["/b/../a/.", "/a"],
+    ["/a/x/..", "/a"],
+    ["/..", "/"],
+    ["/.a/..b/...", "/.a/..b/..."],
+    ["/a/", "/a/"],
+  ]) {
+    assert.equal(withoutDots(path as string), resolved);
+  }
 });

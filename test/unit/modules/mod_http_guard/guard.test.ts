@@ -1,12 +1,14 @@
 /** What guards let through to apps, and what they keep from them. */
 import assert from "node:assert/strict";
-import { writeFile } from "node:fs/promises";
+import { mkdir, mkdtemp, rm, writeFile } from "node:fs/promises";
+import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { describe, test } from "node:test";
 import { setTimeout } from "node:timers/promises";
 import type { Module, ModuleFunction } from "#core/types.ts";
 import { keepPassword } from "#modules/mod_http_guard/passwords.ts";
 import { startHost } from "#test/support/host.ts";
+import { rawExchange } from "#test/support/raw.ts";
 import { SocketClient } from "#test/support/websocket.ts";
 import { reconfigured } from "#test/unit/core/operations/reconfigured.ts";
 
@@ -62,6 +64,28 @@ describe("a guard", () => {
     assert.equal((await app.ask("/hello/")).status, 403, "the proxy itself");
     assert.equal(app.seen.requests, 2);
     assert.equal((await app.ask("/open/")).status, 200, "an app without a guard");
+  });
+
+  test("stands before whatever leads to its app by dot segments, though another app resolves them", async (t) => {
+    const folder = await mkdtemp(join(tmpdir(), "modhost-guard-"));
+    t.after(() => rm(folder, { recursive: true }));
+    await mkdir(join(folder, "hello"));
+    for (const name of ["hello/a", "a"]) await writeFile(join(folder, name), "a file");
+    const files = { http_paths: { files: "/" }, http_files_dir: folder };
+    await using app = await guarded({ hello: { allow: ["10.0.0.1"] } }, files, ["http_files"]);
+    for (const path of [
+      "/hello/a",
+      "//hello/a",
+      "/./hello/a",
+      "/x/../hello/a",
+      "/%2e/hello/a",
+      "/x/%2e%2e%2fhello/a",
+    ]) {
+      const reply = await rawExchange(app.host.http, `GET ${path} HTTP/1.1\r\nHost: a\r\nConnection: close\r\n\r\n`);
+      assert.match(reply, /^HTTP\/1\.1 403/, path);
+    }
+    const other = await rawExchange(app.host.http, "GET /x/../a HTTP/1.1\r\nHost: a\r\nConnection: close\r\n\r\n");
+    assert.match(other, /^HTTP\/1\.1 200/);
   });
 
   test("asks for a password of one of the users, and tells nothing of it", async () => {
