@@ -35,6 +35,8 @@ export interface AdminCall<F extends AdminFields = AdminFields> {
   readonly by: string;
   /** What the caller may. */
   readonly scopes: ReadonlySet<AdminScope>;
+  /** It came through the admin socket, which only the server's own user and root can open: they may name files and programs. */
+  readonly viaSocket: boolean;
   readonly server: Server;
   readonly event: HttpEvent;
   /** Aborted when the caller has gone, or when the module leaves and the time for that is up. */

@@ -4,8 +4,6 @@ import type { AdminOperation } from "../../core/types.ts";
 import { type Backups, nothing } from "./backups.ts";
 import type { BackupLine, BackupRequest } from "./types.ts";
 
-/** How callers of the admin socket are named: the server's own user, and root. */
-const socketUser = "admin socket";
 /** Milliseconds between two lines of an answer. */
 const LINE_EVERY_MS = 200;
 
@@ -33,9 +31,9 @@ export const operationsOf = (backups: Backups = {} as Backups): readonly AdminOp
     },
     answer: { type: "string", format: "binary" },
     isRaw: true,
-    run({ by, event, input: { to, key_file, keep, detach = false } }) {
+    run({ by, viaSocket, event, input: { to, key_file, keep, detach = false } }) {
       // A token lets nobody write files of his choice.
-      if ((to !== undefined || key_file !== undefined) && by !== socketUser)
+      if ((to !== undefined || key_file !== undefined) && !viaSocket)
         throw new HttpError(403, "Another place or key is taken only from callers of the admin socket");
       if (keep !== undefined && !(Number.isInteger(keep) && keep > 0))
         throw new HttpError(400, "The field keep must be a whole number from 1 on");

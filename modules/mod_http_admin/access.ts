@@ -11,13 +11,13 @@ import {
 import type { AdminScope, HttpRequest, Module, TokenRefusal } from "../../core/types.ts";
 import { type Identity, isOfBrowser, isTyped, type PageKeys } from "./dashboard/keys.ts";
 import { AdminError, type AdminErrorCode } from "./errors.ts";
-import { socketUser } from "./operations/operation.ts";
 import { Users } from "./peer.ts";
 
 /** A caller that is let in. */
 export interface Visitor {
   /** For the record of changes. */
   readonly by: string;
+  readonly viaSocket?: true;
   readonly scopes: ReadonlySet<AdminScope>;
 }
 
@@ -30,7 +30,8 @@ const everything: ReadonlySet<AdminScope> = new Set<AdminScope>(["read", "admin"
 
 /** Through the socket comes only who may open its file: the user of this process, and root. */
 export const throughSocket: Authorize = () => ({
-  by: socketUser,
+  by: "admin socket",
+  viaSocket: true,
   scopes: everything,
 });
 

@@ -63,14 +63,14 @@ export async function answered<T>(
 async function called(deps: ApiDeps, event: HttpEvent, path: string): Promise<ResponseFields | undefined> {
   const { module, authorize, items, streams, watched } = deps;
   const { request } = event;
-  const { by, scopes } = await authorize(request);
+  const { by, scopes, viaSocket = false } = await authorize(request);
   const { served, segments } = find(items.operations(), request.method, path);
   const { operation, owner, work } = served;
   if (!scopes.has(operation.scope))
     throw new AdminError("forbidden", `${operation.name} needs the scope ${operation.scope}`);
   const input = await readInput(operation, segments, request);
   const value = await work.do(request.signal, (signal) => {
-    const call = { input, by, scopes, server: module.server, event, signal };
+    const call = { input, by, scopes, viaSocket, server: module.server, event, signal };
     // Operations of this module know what they are part of.
     const own: OwnCall = { ...call, ...watched, module, items, streams };
     return operation.run(owner.name === module.name ? own : call);

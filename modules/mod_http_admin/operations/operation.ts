@@ -16,9 +16,6 @@ export interface OwnCall<F extends AdminFields = AdminFields> extends AdminCall<
 
 type Own<F extends AdminFields> = Omit<AdminOperation<F>, "run"> & { run(call: OwnCall<F>): unknown };
 
-/** How whoever calls through the socket is named. */
-export const socketUser = "admin socket";
-
 export function defineOperation<const F extends AdminFields>(operation: Own<F>): AdminOperation {
   return define(operation as unknown as AdminOperation);
 }

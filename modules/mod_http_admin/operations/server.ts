@@ -1,6 +1,6 @@
 /** The server as a whole. */
 import { AdminError } from "../errors.ts";
-import { defineChange, defineOperation, socketUser } from "./operation.ts";
+import { defineChange, defineOperation } from "./operation.ts";
 
 export const serverOperations = [
   defineOperation({
@@ -50,9 +50,9 @@ export const serverOperations = [
       folder: { type: "string", describe: "Where it starts; default: where this process did" },
       wait: { type: "number", describe: "Seconds for which requests that last may hold it up; default 60" },
     },
-    async run({ server, by, event, input: { command, folder, wait } }) {
+    async run({ server, by, viaSocket, event, input: { command, folder, wait } }) {
       // A token lets nobody run a program of his choice.
-      if ((command !== undefined || folder !== undefined) && by !== socketUser)
+      if ((command !== undefined || folder !== undefined) && !viaSocket)
         throw new AdminError("forbidden", "Another program is started only for callers of the admin socket");
       // Asked for here, it tells that this request ends with the server: it is none that the change has to wait for.
       event.request.leaving.throwIfAborted();

@@ -50,6 +50,18 @@ describe("at /admin/api", () => {
     assert.equal(marked.status, 200);
   });
 
+  test("another program is started for callers of the socket alone, whoever else asks and however they are named", async (t) => {
+    const named = { [token]: { name: "admin socket", scopes: ["admin", "read"] } };
+    const running = await host(t, { admin_tokens: named });
+    for (const headers of [json, { ...json, Authorization: `Bearer ${token}` }]) {
+      for (const body of [{ command: '["/bin/true"]' }, { folder: "/" }]) {
+        const { status, value } = await through(running, "POST", "/takeover", headers, JSON.stringify(body));
+        assert.deepEqual([status, value.error.code], [403, "forbidden"]);
+        assert.match(value.error.message, /only for callers of the admin socket/);
+      }
+    }
+  });
+
   test("who cannot be told is refused, unless any user of the machine may", async (t) => {
     const running = await host(t);
     const unknown = await running.inject("/admin/api/status");
