@@ -1,5 +1,6 @@
 /** A repository in a bucket of an object store that is compatible with S3. */
 import { setTimeout as delay } from "node:timers/promises";
+import { printable } from "../../../core/net/http.ts";
 import type { Place } from "./place.ts";
 import { type Credentials, encode, hashOf, signedHeaders } from "./signature.ts";
 
@@ -28,6 +29,8 @@ const RETRY_MS = 250;
 const MAX_ATTEMPTS = 5;
 /** Milliseconds that one attempt may take: an object is some megabytes. */
 const MAX_ATTEMPT_TIME = 300_000;
+/** Bytes of an answer: objects have four mebibytes and little more, and a snapshot is not long either. */
+const MAX_BODY = 64 * 1024 * 1024;
 const transient: ReadonlySet<number> = new Set([408, 429, 500, 502, 503, 504]);
 
 export class ObjectStorePlace implements Place {
@@ -75,7 +78,9 @@ export class ObjectStorePlace implements Place {
         yield decodeURIComponent(unescaped(key).replaceAll("+", " ")).slice(this.#settings.prefix.length);
       }
       const [, token] = /<NextContinuationToken>([^<]+)</.exec(text) ?? [];
+      const before: string = next;
       next = token === undefined ? undefined : unescaped(token);
+      if (next === before) throw new Error(`${this.name} gives one page of its list again and again`);
     }
   }
 
@@ -124,14 +129,27 @@ export class ObjectStorePlace implements Place {
     }).catch((error: Error) => {
       throw new Error(`${endpoint.origin} cannot be reached: ${reasonOf(error)}`, { cause: error });
     });
-    return { status: answer.status, body: Buffer.from(await answer.arrayBuffer()) };
+    return { status: answer.status, body: await this.#bodyOf(answer) };
+  }
+
+  /** @throws Error for one that is longer than whatever a backup writes */
+  async #bodyOf({ body }: Response): Promise<Buffer> {
+    const pieces: Uint8Array[] = [];
+    let length = 0;
+    for await (const piece of body ?? []) {
+      length += piece.length;
+      if (length > MAX_BODY) throw new RefusedRequest(`${this.name} was answered more than ${MAX_BODY} bytes`);
+      pieces.push(piece);
+    }
+    return Buffer.concat(pieces);
   }
 
   #faultText({ method, name = "" }: Sent, status: number, body: string): string {
     const field = (tag: string) => new RegExp(`<${tag}>([^<]*)<`).exec(body)?.[1];
     const why = [field("Code"), field("Message")].filter((part) => part !== undefined).join(": ");
     const remedy = remedies[status] === undefined ? "" : `; ${remedies[status]}`;
-    return `${method} ${this.name}${name} was answered ${status}${why === "" ? "" : ` (${unescaped(why)})`}${remedy}`;
+    const said = why === "" ? "" : ` (${printable(unescaped(why))})`;
+    return `${method} ${this.name}${name} was answered ${status}${said}${remedy}`;
   }
 }
 
@@ -151,9 +169,11 @@ const reasonOf = (error: Error): string => (error.cause instanceof Error ? error
 
 const entities: Readonly<Record<string, string>> = { amp: "&", lt: "<", gt: ">", quot: '"', apos: "'" };
 
+const characterOf = (code: number): string => (code > 0x10ffff ? "\ufffd" : String.fromCodePoint(code));
+
 const unescaped = (text: string): string =>
   text
     .replace(/&#(x?)([0-9a-f]+);/gi, (_, hex: string, digits: string) =>
-      String.fromCodePoint(Number.parseInt(digits, hex === "" ? 10 : 16)),
+      characterOf(Number.parseInt(digits, hex === "" ? 10 : 16)),
     )
     .replace(/&(amp|lt|gt|quot|apos);/g, (_, name: string) => entities[name] ?? "");

@@ -70,7 +70,8 @@ export async function lock(place: Place): Promise<Lock> {
 async function holderOf(place: Place): Promise<Holder | undefined> {
   const text = await place.read(lockName);
   try {
-    return text === undefined ? undefined : (JSON.parse(text.toString()) as Holder);
+    const holder = text === undefined ? undefined : (JSON.parse(text.toString()) as Holder | null);
+    return holder === null || typeof holder?.machine !== "string" ? undefined : holder;
   } catch {
     return undefined;
   }

@@ -1,6 +1,9 @@
 /** Folders and object stores: what is written is there as a whole, or what was there before. */
 import assert from "node:assert/strict";
+import { once } from "node:events";
 import { mkdir, mkdtemp, readdir, rm, stat, writeFile } from "node:fs/promises";
+import { createServer } from "node:http";
+import type { AddressInfo } from "node:net";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { after, before, beforeEach, describe, test } from "node:test";
@@ -138,6 +141,39 @@ test("refusals of an object store name what to check, and are not tried again", 
   assert.equal(server.requests.length, 1);
   const none = new ObjectStorePlace({ ...settings, bucket: "none" });
   await assert.rejects(none.write("a", Buffer.from("x")), /NoSuchBucket.*make the bucket first/);
+});
+
+test("an object store that answers without end is left, and its words steer no terminal", async () => {
+  const answers: Readonly<Record<string, string>> = {
+    list: "<Key>a</Key><NextContinuationToken>same</NextContinuationToken>",
+    refuse: "<Code>No\u001b[2J</Code><Message>&#x1b;]0;x&#x7; &#x7fffffff;</Message>",
+  };
+  let [fate, asked, sent] = ["", 0, 0];
+  const hostile = createServer((_, response) => {
+    asked += 1;
+    if (fate !== "long") return void response.writeHead(fate === "refuse" ? 403 : 200).end(answers[fate]);
+    const more = () => {
+      while (!response.destroyed && response.write(Buffer.alloc(1024 * 1024))) sent += 1;
+    };
+    response.on("drain", more);
+    more();
+  }).listen(0, "127.0.0.1");
+  await once(hostile, "listening");
+  const { port } = hostile.address() as AddressInfo;
+  const place = new ObjectStorePlace({ ...server.settings, endpoint: new URL(`http://127.0.0.1:${port}`), prefix: "" });
+  try {
+    fate = "list";
+    await assert.rejects(Array.fromAsync(place.list("")), /one page of its list again and again/);
+    assert.equal(asked, 2);
+    fate = "refuse";
+    await assert.rejects(place.read("a"), /403 \(No\\x1b\[2J: \\x1b\]0;x\\x07 \ufffd\)/);
+    fate = "long";
+    await assert.rejects(place.read("a"), /was answered more than 67108864 bytes/);
+    assert.ok(sent < 100);
+  } finally {
+    hostile.closeAllConnections();
+    hostile.close();
+  }
 });
 
 test("a bucket that is missing is no empty backup", async () => {

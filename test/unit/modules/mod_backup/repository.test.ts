@@ -233,3 +233,13 @@ test("a place that has something else, or is of a later version, is refused", as
   const { place: plain } = await opened();
   await assert.rejects(openRepository(plain, { secret: Buffer.from("key") }), /is not encrypted/);
 });
+
+test("a lock that names nobody keeps nobody out", async () => {
+  for (const text of ["null", "{}", "", "[1]"]) {
+    const place = new MemoryPlace();
+    const repository = await openRepository(place, { make: true });
+    place.objects.set("lock", Buffer.from(text));
+    await snapshotOf(repository, [fileOf("a", Buffer.from("a"))]);
+    assert.equal((await repository.snapshotIds()).length, 1, text);
+  }
+});
