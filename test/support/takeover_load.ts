@@ -98,6 +98,12 @@ export function takeoverLoad(url: string, { pieces, pauseMs, clients = 2 }: Tran
       agent.destroy();
       return { ...done, lost, pids };
     },
+    /** A test that has failed does not go on asking. */
+    async [Symbol.asyncDispose]() {
+      isOver = true;
+      await Promise.all(running);
+      agent.destroy();
+    },
   };
 }
 

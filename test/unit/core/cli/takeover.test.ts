@@ -57,7 +57,7 @@ describe("a server that another process takes over", { concurrency: 2, timeout: 
     await using server = await serving();
     const former = await server.get("/a/pid");
     assert.equal(await server.get("/a/count"), "1");
-    const load = takeoverLoad(server.url, { pieces: 15, pauseMs: 100 });
+    await using load = takeoverLoad(server.url, { pieces: 15, pauseMs: 100 });
     await load.begun();
     const { code, stdout, stderr } = await server.takeOver();
     assert.equal(code, 0, stdout + stderr);
@@ -102,7 +102,7 @@ describe("a server that another process takes over", { concurrency: 2, timeout: 
       main,
       source.replace("/* begin */", `if (module.serves() && ${former} !== process.pid) process.reallyExit(7);`),
     );
-    const load = takeoverLoad(server.url, { pieces: 3, pauseMs: 50 });
+    await using load = takeoverLoad(server.url, { pieces: 3, pauseMs: 50 });
     await load.begun();
     const failed = await server.takeOver();
     assert.equal(failed.code, 1);
