@@ -18,10 +18,10 @@ export class UpstreamFault extends Error {
 /** What went wrong on a connection, which was there or not. */
 export function faultOf(error: NodeJS.ErrnoException, isConnected: boolean): UpstreamFault {
   if (error instanceof UpstreamFault) return error;
-  const text =
-    error.code === undefined || error.message.includes(error.code) ? error.message : `${error.message} (${error.code})`;
-  if (!isConnected) return new UpstreamFault("connect", text || String(error.code), error);
-  if (error.code?.startsWith("HPE_") === true)
+  const { code, message } = error;
+  const text = code === undefined || message.includes(code) ? message : `${message} (${code})`;
+  if (!isConnected) return new UpstreamFault("connect", text || String(code), error);
+  if (code?.startsWith("HPE_") === true)
     return new UpstreamFault("bad_answer", `what it answered is no HTTP: ${text}`, error);
   return new UpstreamFault("lost", text, error);
 }
