@@ -83,13 +83,13 @@ function placeOf(name: string, option: string): Place {
   }
   const url = URL.canParse(name) ? new URL(name) : undefined;
   const allowed = "each must be a URL such as http://127.0.0.1:3000, or unix:/PATH/OF/A/SOCKET";
-  if (url === undefined || !/^https?:$/.test(url.protocol)) throw invalidOption(option, name, allowed);
-  if (url.username !== "" || url.password !== "")
+  if (url !== undefined && url.username + url.password !== "")
     throw invalidOption(
       option,
       `${url.protocol}//***@${url.host}`,
       "a URL may hold no password: set the header Authorization by request_headers",
     );
+  if (url === undefined || !/^https?:$/.test(url.protocol)) throw invalidOption(option, name, allowed);
   if (url.search !== "" || url.hash !== "")
     throw invalidOption(option, name, "a URL may have neither query nor fragment");
   const secure = url.protocol === "https:";

@@ -90,6 +90,7 @@ test("a wrong option prevents the start, and says what it is", async () => {
   const wrong = [
     [{}, /http_proxy\.app\.upstreams is not set/],
     [{ upstreams: [] }, /upstreams .*one at least/],
+    [{ upstreams: ["ftp://a:hidden@b.test"] }, /upstreams is "ftp:\/\/\*\*\*@b\.test", but a URL may hold no password/],
     [{ upstreams: ["ftp://a"] }, /upstreams .*http:\/\/127\.0\.0\.1:3000/],
     [{ upstreams: ["http://a/?b"] }, /neither query/],
     [{ upstreams: ["http://a"], path: "away" }, /path .*strip, keep/],
