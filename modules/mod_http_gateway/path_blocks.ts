@@ -27,6 +27,7 @@ export class PathBlocks {
     return async (cid) => {
       // A leaf has no names: it is met at the end of a path, once.
       if (cid.code === RAW) return read(cid);
+      this.#node.lowLevel.blocks.denials?.requireBlock(cid);
       const key = keyOf(cid);
       const known = this.#kept.get(key);
       if (known !== undefined && (await this.#node.lowLevel.blocks.has(cid))) {

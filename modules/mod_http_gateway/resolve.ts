@@ -29,6 +29,8 @@ export interface ReadingOf {
 export async function find(node: NodeModule, place: Place, reading: ReadingOf): Promise<Found> {
   const { root, names, lifetime } = await start(node, place, reading);
   const { cid, roots, remainder } = await followNames(parseCid(root), names, reading.readPath);
+  // What is answered need not be read: a condition may fit.
+  node.lowLevel.blocks.denials?.requireBlock(cid);
   if (remainder.length > 0) {
     const rest = remainder.join("/");
     throw new Refusal(
@@ -53,6 +55,8 @@ export async function start(
   how: Omit<ReadingOf, "readPath">,
 ): Promise<Start> {
   const segments = within.length === 0 ? shown : [...within, ...shown];
+  const { denylists } = node.lowLevel;
+  denylists.requirePath(namespace, root, segments);
   if (namespace === "ipfs") return { root, names: segments, lifetime: undefined };
   const { path, limited, ttlMs } = await pathOf(node, root, how);
   const [, kind, first = "", ...below] = path.split("/");
@@ -61,6 +65,7 @@ export async function start(
   }
   const seconds = ttlMs === undefined ? undefined : Math.max(0, Math.round(ttlMs / 1000));
   const names = [...below.filter((name) => name !== ""), ...segments];
+  denylists.requirePath("ipfs", first, names);
   return { root: first, names, lifetime: { seconds } };
 }
 

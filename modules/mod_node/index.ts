@@ -49,6 +49,7 @@ export { addEntries } from "./content/adder/adder.ts";
 export { addSettings } from "./content/adder/settings.ts";
 export { exportPath, type PathArchive, type PathArchiveOptions } from "./content/car/export_path.ts";
 export type { ReadBlock } from "./content/dag/reader.ts";
+export { watchDenylists } from "./content/denylists/watch.ts";
 export { followNames } from "./content/resolver/resolve.ts";
 export type { AddEntry, AddEvent, AddSettings } from "./content/unixfs/add.ts";
 export { entries as directoryEntries, lookup as directoryEntry } from "./content/unixfs/list.ts";

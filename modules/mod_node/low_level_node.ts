@@ -2,6 +2,7 @@
 import type { CID } from "multiformats/cid";
 import type { HeldData } from "../../core/types.ts";
 import type { NodeReadOptions, ReadBlock } from "./content/dag/reader.ts";
+import type { Denylists } from "./content/denylists/denylists.ts";
 import type { Namespace } from "./content/mfs/namespace.ts";
 import type { NotRemoved, Removed } from "./content/pins/gc.ts";
 import type { Pins } from "./content/pins/pins.ts";
@@ -82,6 +83,8 @@ export interface LowLevelNode extends AsyncDisposable {
   readonly filestore: Filestore | undefined;
   /** Like `blocks`, but always stores the bytes of a block, even if the filestore has a reference to it. */
   readonly wholeBlocks: BlockService;
+  /** What is neither read nor served. */
+  readonly denylists: Denylists;
   /** Folder for temporary data that is too large for memory; empty except during calls. */
   readonly scratch: string;
   /** The keys for publishing names, except the node's own. */

@@ -16,6 +16,7 @@ import {
   profiles,
 } from "modhost/node";
 import type { Module } from "../../core/types.ts";
+import { followDenylists } from "./module/follow_denylists.ts";
 import { followFile } from "./module/follow_file.ts";
 import { options } from "./module/options.ts";
 import { collectPeriodically } from "./module/periodic_gc.ts";
@@ -38,7 +39,9 @@ export default async function load(module: OwnModule, opened?: Node): Promise<No
     if (module.serves() && module.get_option_boolean("node_gc") === true) {
       collectPeriodically(module as Module, taken.node.lowLevel);
     }
-    if (module.serves()) followFile(module as Module, taken.node.lowLevel);
+    if (!module.serves()) return;
+    followFile(module as Module, taken.node.lowLevel);
+    followDenylists(module as Module, taken.node.lowLevel);
   };
   const open = async () => take(await openShared(module, settings));
 

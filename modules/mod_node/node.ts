@@ -4,6 +4,7 @@ import { dirname, join } from "node:path";
 import type { CID } from "multiformats/cid";
 import type { HeldData } from "../../core/types.ts";
 import { type NodeReadOptions, nodeReader, type ReadBlock } from "./content/dag/reader.ts";
+import { Denylists, denylistFolders } from "./content/denylists/denylists.ts";
 import { Namespace } from "./content/mfs/namespace.ts";
 import { flush } from "./content/mfs/operations.ts";
 import { namespacePath } from "./content/mfs/path.ts";
@@ -53,6 +54,7 @@ export class LocalNode implements LowLevelNode {
   readonly files: Namespace;
   readonly filestore: Filestore | undefined;
   readonly wholeBlocks: BlockService;
+  readonly denylists: Denylists;
   readonly scratch: string;
   readonly keys: Keystore;
   readonly lock = new SharedLock();
@@ -92,6 +94,7 @@ export class LocalNode implements LowLevelNode {
     checkReads();
     repo.config.follow(["Datastore.HashOnRead"], checkReads);
     this.metadata = metadata;
+    this.denylists = this.#denylistsOf(options);
     this.pins = new Pins(this.blocks, metadata, this.lock);
     const sharded = () => repo.config.value("Experimental.ShardingEnabled");
     this.files = new Namespace({ blocks: this.blocks, metadata, lock: this.lock, sharded, log: this.log });
@@ -108,6 +111,7 @@ export class LocalNode implements LowLevelNode {
       debug: options.debug ?? isDebugging(process.env),
       localValue: (key) => this.#keptFor(key),
       opened: () => this.#opened(),
+      requireServed: (name) => this.denylists.requirePath("ipns", name),
     });
     const swarm = async () => (await this.#opened())?.swarm;
     this.remotePins = new RemotePins({ config: repo.config, log: this.log, swarm });
@@ -138,6 +142,16 @@ export class LocalNode implements LowLevelNode {
     this.#onNotice = options.onNotice;
     this.#copyMetadata = copyMetadata;
     this.#closing = closing;
+  }
+
+  #denylistsOf({ onNotice }: NodeOptions): Denylists {
+    return new Denylists({
+      folders: denylistFolders(this.repo.path),
+      warn: onNotice ?? ((sentence) => this.log.write("core", "warn", sentence)),
+      changed: (lists) => {
+        this.blocks.denials = lists.isEmpty ? undefined : lists;
+      },
+    });
   }
 
   get online(): boolean {
@@ -195,7 +209,11 @@ export class LocalNode implements LowLevelNode {
 
   async resolve(path: string, options: NodeReadOptions & RecordOptions = {}): Promise<Resolved> {
     const parsed = parsePath(path);
-    return resolvePath(parsed.namespace === "ipns" ? await this.#named(parsed, options) : parsed, this.reader(options));
+    this.denylists.requirePath(parsed.namespace, parsed.root, parsed.segments);
+    if (parsed.namespace !== "ipns") return resolvePath(parsed, this.reader(options));
+    const named = await this.#named(parsed, options);
+    this.denylists.requirePath(named.namespace, named.root, named.segments);
+    return resolvePath(named, this.reader(options));
   }
 
   async #named({ root, segments }: ContentPath, options: RecordOptions): Promise<ContentPath> {

@@ -73,6 +73,7 @@ export async function openNode(options: NodeOptions): Promise<LocalNode> {
       () => node.goOffline(),
       () => node.files.close(),
     );
+    await node.denylists.reread();
     // A killed process may have left files there.
     await rm(node.scratch, { recursive: true, force: true });
     await seed(node);

@@ -18,6 +18,7 @@ export async function recordAnswer(asked: Asked): Promise<ResponseFields> {
   if (place.segments.length > 0) throw new Refusal(400, "cannot find ipns key for subpath");
   const key = keyOf(place.root);
   if (key === undefined) throw new Refusal(400, `${place.root} is no key, so nobody has signed a record of it`);
+  node.lowLevel.denylists.requirePath("ipns", place.root);
   const { offline, signal } = reading;
   const record = await node.lowLevel.names.record(parsePeerId(key), { offline, signal });
   if (record === undefined) throw new Refusal(404, `failed to resolve ${path}: there is no record of it`);

@@ -42,6 +42,8 @@ const statuses: Readonly<Partial<Record<FailureCode, number>>> = {
   HASH_INSECURE: 400,
   HASH_SHORT: 400,
   HASH_UNAVAILABLE: 400,
+  CONTENT_BLOCKED: 410,
+  CONTENT_BLOCKED_LEGALLY: 451,
   NAME_NOT_FOUND: 500,
   STORE_CLOSED: 503,
   STORE_FULL: 503,

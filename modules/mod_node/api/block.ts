@@ -72,6 +72,7 @@ export function blockApi(node: LowLevelNode): BlockApi {
       const { buffers } = node.blocks;
       const bytes = await readBlockBody(piecesOf(block), buffers, transfer);
       const { cid } = await makeBlock(bytes, form);
+      node.blocks.denials?.requireBlock(cid);
       await putBlocks(node, [{ cid, bytes, release: () => buffers.release(bytes) }], { pin, signal, offline });
       return cid;
     },

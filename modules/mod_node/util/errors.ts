@@ -33,6 +33,9 @@ export const failures = {
   FILE_NOT_FOUND: "file does not exist",
   FILES_ROOT_LOST:
     "the root of the files cannot be read, since {cid} is lost: {reason}. Add or fetch that block again, or stop the node and give the files another root: `modhost node files chroot --confirm [CID]`",
+  // Denylists
+  CONTENT_BLOCKED: "{path} is blocked and cannot be provided",
+  CONTENT_BLOCKED_LEGALLY: "{path} is blocked and cannot be provided",
   // Storage
   REPO_LOCKED: "lock {path}: someone else has the lock",
   STORE_FULL:

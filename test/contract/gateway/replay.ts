@@ -18,6 +18,8 @@ interface Fixtures {
   readonly names: Readonly<Record<string, string>>;
   /** `Gateway.PublicGateways` that the server must have. */
   readonly publicGateways: Readonly<Record<string, unknown>>;
+  /** Lines of the denylist that it must have. */
+  readonly denylist: readonly string[];
 }
 
 export const fixtures = JSON.parse(readFileSync(join(fixturesFolder, "fixtures.json"), "utf8")) as Fixtures;

@@ -1,11 +1,12 @@
 /** A gateway at the address of a repo, as of a daemon, that has the fixtures of the recorded requests, and fetches nothing. */
 import { readFileSync } from "node:fs";
+import { mkdir, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { createNode, parsePeerId } from "#node/index.ts";
 import { publishedKey } from "#node/network/ipns_record/keys.ts";
 import { blocksIn } from "#test/support/car_blocks.ts";
 import { startHost, type TestHost } from "#test/support/host.ts";
-import { fixtures, fixturesFolder, nameMap } from "./replay.ts";
+import { filled, fixtures, fixturesFolder, nameMap } from "./replay.ts";
 
 export interface GatewayServer extends TestHost {
   /** Of `Addresses.Gateway`. */
@@ -40,4 +41,6 @@ export async function provision(repo: string): Promise<void> {
     const key = publishedKey(parsePeerId(fixtures.keys[name] as string));
     await node.lowLevel.metadata.transaction((writer) => writer.put(key, Buffer.from(record, "base64")));
   }
+  await mkdir(join(repo, "denylists"));
+  await writeFile(join(repo, "denylists", "recorded.deny"), filled(`${fixtures.denylist.join("\n")}\n`));
 }

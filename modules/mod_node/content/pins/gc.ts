@@ -64,7 +64,7 @@ async function mark(
 ): Promise<{ readonly kept: CidSet; readonly errors: readonly string[] }> {
   const kept = new CidSet();
   const errors: string[] = [];
-  const read = nodeReader(blocks, { offline: true, signal });
+  const read = nodeReader(blocks, { offline: true, signal, evenDenied: true });
   for await (const root of pins.list("recursive")) {
     try {
       for await (const _ of walk(root, { read, seen: kept, signal, skipLeaves: true, lenient: true }));

@@ -223,7 +223,7 @@ export class Pins {
 
   /** CIDs below recursive pins, each once, except those of `unwanted`. Reads local blocks only. */
   async *indirect(unwanted: CidSet, signal?: AbortSignal): AsyncGenerator<CID, void, undefined> {
-    const read = nodeReader(this.#blocks, { offline: true, signal });
+    const read = nodeReader(this.#blocks, { offline: true, signal, evenDenied: true });
     const seen = new CidSet();
     for await (const root of this.list("recursive")) {
       for await (const { cid } of walk(root, { read, seen, signal, skipLeaves: true, lenient: true })) {
@@ -237,7 +237,7 @@ export class Pins {
     const found = new Map<string, CID>();
     const asked = new Set(cids.map(String));
     const wanted = new Set(asked);
-    const read = nodeReader(this.#blocks, { offline: true, signal });
+    const read = nodeReader(this.#blocks, { offline: true, signal, evenDenied: true });
     const shared = new CidSet();
     for await (const root of this.list("recursive")) {
       if (wanted.size === 0) return found;

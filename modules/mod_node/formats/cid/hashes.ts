@@ -121,6 +121,17 @@ export const sha256 = byCode.get(0x12) as HashFunction;
 export const hashUnavailable = (code: number): NodeError =>
   failure("HASH_UNAVAILABLE", { code, hex: code.toString(16) });
 
+/** Whether `digestHere` can be used with a hash function. */
+export const digestsHere = (code: number): boolean =>
+  byCode.get(code)?.digest?.(new Uint8Array(), "here") instanceof Uint8Array;
+
+/** The digest of a short text or the like. @throws NodeError for a hash function that only others compute at once */
+export function digestHere(code: number, bytes: Uint8Array): Uint8Array {
+  const made = byCode.get(code)?.digest?.(bytes, "here");
+  if (made instanceof Uint8Array) return made;
+  throw hashUnavailable(code);
+}
+
 const MIN_DIGEST = 20;
 
 /** @throws NodeError with the reference's text, for hash functions and digests that are neither stored nor read */

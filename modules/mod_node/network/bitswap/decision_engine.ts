@@ -134,11 +134,17 @@ export class DecisionEngine {
     // The entries of one message are looked up together.
     await undefined;
     for (let page = wantlist.takeUnchecked(MAX_LOOKUPS); page.length > 0; page = wantlist.takeUnchecked(MAX_LOOKUPS)) {
-      const sizes = await Promise.all(page.map(({ cid }) => this.#blocks.size(cid).catch(() => undefined)));
+      const sizes = await Promise.all(page.map(({ cid }) => this.#sizeOf(cid)));
       this.#answer(peer, wantlist, page, sizes);
       if (wantlist.hasReady) void this.#sendAll(peer, wantlist);
     }
     wantlist.isLookingUp = false;
+  }
+
+  /** Undefined for a block that is not here, or is denied. */
+  async #sizeOf(cid: CID): Promise<number | undefined> {
+    if (this.#blocks.denials?.denies(cid)) return undefined;
+    return this.#blocks.size(cid).catch(() => undefined);
   }
 
   /** Answers a page of wants: with the block, HAVE or DONT_HAVE. */
@@ -231,8 +237,9 @@ export class DecisionEngine {
     return { sent };
   }
 
-  /** Undefined for a block that was removed since it was looked up, or is damaged. */
+  /** Undefined for a block that was removed or denied since it was looked up, or is damaged. */
   async #read(cid: CID): Promise<Uint8Array | undefined> {
+    if (this.#blocks.denials?.denies(cid)) return undefined;
     try {
       return await this.#blocks.find(cid);
     } catch (error) {

@@ -33,6 +33,8 @@ export interface NamesDeps {
   readonly localValue: (key: Uint8Array) => Promise<Uint8Array | undefined>;
   /** Resolves when a network that is being opened is open; at once when there is none. */
   readonly opened: () => Promise<unknown>;
+  /** Throws for a name that must not be resolved. */
+  readonly requireServed?: ((name: string) => void) | undefined;
 }
 
 export interface PublishOptions {
@@ -83,7 +85,7 @@ export class Names {
   #own: Key | undefined;
   #online: Online | undefined;
 
-  constructor({ repo, metadata, keys, log, debug, localValue, opened }: NamesDeps) {
+  constructor({ repo, metadata, keys, log, debug, localValue, opened, requireServed }: NamesDeps) {
     this.#repo = repo;
     this.#keys = keys;
     this.#log = log;
@@ -93,6 +95,7 @@ export class Names {
     this.#published = new PublishedRecords(metadata);
     this.#resolver = {
       records: (name, options) => this.#records(name, options),
+      requireServed,
       lookUp: createTxtLookup(() => repo.config.value("DNS.Resolvers") ?? {}),
       fixed: parseNameMap(process.env.IPFS_NS_MAP ?? ""),
     };

@@ -37,6 +37,8 @@ export interface ResolverDeps {
   /** Valid records of a name, each better than the ones before. */
   readonly records: (name: PeerId, options: RecordOptions) => AsyncIterable<IpnsRecord>;
   readonly lookUp: LookupTxt;
+  /** Throws for a name that must not be resolved: denylists have it. */
+  readonly requireServed?: ((name: string) => void) | undefined;
   /** Paths by name, from IPFS_NS_MAP: they win over everything. */
   readonly fixed: ReadonlyMap<string, string>;
 }
@@ -79,6 +81,7 @@ const shorter = (one: number | undefined, other: number | undefined): number | u
 async function* step(name: string, deps: ResolverDeps, options: ResolveOptions): AsyncGenerator<Step> {
   const [root = ""] = name.split("/", 1);
   const below = name.slice(root.length);
+  deps.requireServed?.(root);
   const full = (path: string) => (below === "" ? path : trimEnd(path, "/") + below);
   const id = nameIn(root);
   const key = id?.toString() ?? root;

@@ -16,6 +16,8 @@ export interface ReadOptions {
   readonly offline?: boolean | undefined;
   /** Do not ask for pending blocks, as `pending` itself must not. */
   readonly storedOnly?: boolean | undefined;
+  /** Read what is denied as well, for garbage collection and the like, which give the bytes to nobody. */
+  readonly evenDenied?: boolean | undefined;
   /** The pool to read into, for callers that pass blocks on without keeping them; see `BlockStore.get`. */
   readonly buffers?: BufferPool | undefined;
 }
@@ -47,6 +49,13 @@ export interface PendingBlocks {
   write(): Promise<void>;
 }
 
+/** What is neither read for anybody nor served: the denylists, while there are any. */
+export interface Denials {
+  denies(cid: CID): boolean;
+  /** @throws NodeError CONTENT_BLOCKED, CONTENT_BLOCKED_LEGALLY */
+  requireBlock(cid: CID): void;
+}
+
 function unlessFull(error: unknown): void {
   if (!(error instanceof NodeError) || error.code !== "STORE_FULL") throw error;
 }
@@ -61,6 +70,8 @@ export class BlockService {
   source: BlockSource | undefined;
   /** Asked for blocks that are not in the store. */
   pending: PendingBlocks | undefined;
+  /** Undefined where nothing is denied. `get` goes by it; who uses `find` asks it where the bytes leave the node. */
+  denials: Denials | undefined;
   /** Called with blocks that were put, once they are visible: somebody may be waiting for them. */
   onStored: ((blocks: readonly Block[]) => void) | undefined;
   /**
@@ -112,10 +123,12 @@ export class BlockService {
   /**
    * The bytes of a block, from the network when it is not on this machine.
    *
-   * @throws NodeError BLOCK_NOT_FOUND when it is not here and no peer can be asked
+   * @throws NodeError BLOCK_NOT_FOUND when it is not here and no peer can be asked, CONTENT_BLOCKED when it is denied
    */
-  async get(cid: CID, { signal, offline, storedOnly, buffers }: ReadOptions = {}): Promise<Uint8Array> {
+  async get(cid: CID, options: ReadOptions = {}): Promise<Uint8Array> {
+    const { signal, offline, storedOnly, buffers } = options;
     signal?.throwIfAborted();
+    if (this.denials !== undefined && options.evenDenied !== true) this.denials.requireBlock(cid);
     const here = await (storedOnly ? this.findStored(cid, buffers) : this.find(cid, buffers));
     if (here !== undefined) {
       this.reads.stored += 1;

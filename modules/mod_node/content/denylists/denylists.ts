@@ -1,0 +1,154 @@
+/** What a node refuses to read and to serve: the denylists of its folders, as they are now. */
+import { readdir, stat } from "node:fs/promises";
+import { homedir } from "node:os";
+import { basename, join } from "node:path";
+import type { CID } from "multiformats/cid";
+import { parseCid } from "../../formats/cid/text.ts";
+import { failure, type NodeError } from "../../util/errors.ts";
+import { contentQuery, Denylist, type DenylistQuery, nameQuery } from "./denylist.ts";
+
+export interface DenylistsDeps {
+  /** Those in later folders win over those of the same name in earlier ones. */
+  readonly folders: readonly string[];
+  warn(sentence: string): void;
+  /** The items are others now. */
+  changed(lists: Denylists): void;
+}
+
+/** Where Kubo looks as well: those of the machine, of the user, of the repo. */
+export function denylistFolders(repo: string, { XDG_CONFIG_HOME: config }: NodeJS.ProcessEnv = process.env): string[] {
+  const own = config === undefined || config === "" ? join(homedir(), ".config") : config;
+  return ["/etc/ipfs/denylists", join(own, "ipfs", "denylists"), join(repo, "denylists")];
+}
+
+interface ReadList {
+  /** Of the file, when it was read. */
+  readonly state: string;
+  /** Undefined where it could not be read. */
+  readonly list: Denylist | undefined;
+}
+
+export class Denylists {
+  readonly folders: readonly string[];
+  readonly #deps: DenylistsDeps;
+  /** By file, in the order in which they count. */
+  #read = new Map<string, ReadList>();
+  /** The last one first. */
+  #lists: readonly Denylist[] = [];
+  #isHashed = false;
+  #reading: Promise<void> | undefined;
+  #isMissed = false;
+
+  constructor(deps: DenylistsDeps) {
+    this.#deps = deps;
+    this.folders = deps.folders;
+  }
+
+  get isEmpty(): boolean {
+    return this.#lists.length === 0;
+  }
+
+  /** Reads what has changed. A list that cannot be read is told of, and stays as it was. */
+  reread(): Promise<void> {
+    if (this.#reading !== undefined) {
+      this.#isMissed = true;
+      return this.#reading;
+    }
+    this.#reading = this.#rereadAll().finally(() => {
+      this.#reading = undefined;
+    });
+    return this.#reading;
+  }
+
+  async #rereadAll(): Promise<void> {
+    do {
+      this.#isMissed = false;
+      await this.#rereadOnce();
+    } while (this.#isMissed);
+  }
+
+  async #rereadOnce(): Promise<void> {
+    const before = this.#read;
+    const now = new Map<string, ReadList>();
+    for (const file of await this.#files()) now.set(file, await this.#readFile(file, before.get(file)));
+    const isSame = now.size === before.size && [...now].every(([file, read]) => before.get(file) === read);
+    if (isSame) return;
+    this.#read = now;
+    this.#lists = [...now.values()]
+      .flatMap(({ list }) => (list === undefined || list.isEmpty ? [] : [list]))
+      .toReversed();
+    this.#isHashed = this.#lists.some(({ hasHashed }) => hasHashed);
+    this.#deps.changed(this);
+  }
+
+  /** By name, and those of the same name as their folders are. */
+  async #files(): Promise<string[]> {
+    const found = await Promise.all(
+      this.folders.map(async (folder) => {
+        const names = await readdir(folder).catch(() => []);
+        return names.filter((name) => name.endsWith(".deny")).map((name) => join(folder, name));
+      }),
+    );
+    return found.flat().sort((one, other) => compare(basename(one), basename(other)));
+  }
+
+  async #readFile(file: string, before: ReadList | undefined): Promise<ReadList> {
+    const state = await stat(file, { bigint: true }).then(
+      ({ ino, size, ctimeNs }) => `${ino} ${size} ${ctimeNs}`,
+      () => "missing",
+    );
+    if (before?.state === state) return before;
+    try {
+      return { state, list: await Denylist.read(file, this.#deps.warn) };
+    } catch (error) {
+      const rest = before?.list === undefined ? "nothing of it is in force" : "what was in force of it stays so";
+      this.#deps.warn(`The denylist ${file} is not taken, ${rest}: ${(error as Error).message}`);
+      return { state, list: before?.list };
+    }
+  }
+
+  /** Whether a block is neither read for anybody nor served. */
+  denies(cid: CID): boolean {
+    return this.#denial(contentQuery(cid, "", this.#isHashed)) !== undefined;
+  }
+
+  /** @throws NodeError CONTENT_BLOCKED, CONTENT_BLOCKED_LEGALLY for a block that is denied */
+  requireBlock(cid: CID): void {
+    this.#require(contentQuery(cid, "", this.#isHashed), () => String(cid));
+  }
+
+  /**
+   * What a path goes through is not looked at: that is done as it is followed.
+   *
+   * @throws NodeError as `requireBlock`, for a path or name that is denied
+   */
+  requirePath(namespace: "ipfs" | "ipld" | "ipns", root: string, segments: readonly string[] = []): void {
+    if (this.isEmpty) return;
+    const path = segments.filter((name) => name !== "").join("/");
+    const shown = () => ["", namespace, root, ...segments].join("/");
+    if (namespace !== "ipns") {
+      this.#require(contentQuery(parseCid(root), path, this.#isHashed), shown);
+      return;
+    }
+    // With a name all that is below it is denied: it is not resolved.
+    this.#require(nameQuery(root, "", this.#isHashed), () => `/ipns/${root}`);
+    if (path !== "") this.#require(nameQuery(root, path, this.#isHashed), shown);
+  }
+
+  #require(query: DenylistQuery, shown: () => string): void {
+    const failed = this.#denial(query);
+    if (failed !== undefined) throw failed(shown());
+  }
+
+  #denial(query: DenylistQuery): ((path: string) => NodeError) | undefined {
+    for (const list of this.#lists) {
+      const rule = list.match(query);
+      if (rule === undefined) continue;
+      if (rule.isException) return undefined;
+      return (path) => failure(rule.isLegal ? "CONTENT_BLOCKED_LEGALLY" : "CONTENT_BLOCKED", { path });
+    }
+    return undefined;
+  }
+}
+
+const compare = (one: string, other: string): number => (one < other ? -1 : Number(one > other));

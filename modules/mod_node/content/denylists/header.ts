@@ -1,0 +1,23 @@
+/** The header of a denylist: YAML, of which the hints for all items count here. */
+import { NodeError } from "../../util/errors.ts";
+import type { Hints } from "./rule.ts";
+
+const VERSION = 1;
+
+/** @throws NodeError for what is no header, and for a version that is not known */
+export async function parseHeader(text: string): Promise<Hints> {
+  // Loaded here: most nodes have no denylist.
+  const { parse } = await import("yaml");
+  let header: unknown;
+  try {
+    header = parse(text, { maxAliasCount: 0 });
+  } catch (cause) {
+    throw new NodeError(`its header is no YAML: ${(cause as Error).message.split("\n", 1)[0]}`, { cause });
+  }
+  if (header === null) return {};
+  if (typeof header !== "object" || Array.isArray(header)) throw new NodeError("its header has no fields");
+  const { version = VERSION, hints } = header as { readonly version?: unknown; readonly hints?: unknown };
+  if (version !== VERSION && version !== 0) throw new NodeError(`its version ${String(version)} is not known here`);
+  if (typeof hints !== "object" || hints === null) return {};
+  return Object.fromEntries(Object.entries(hints).map(([key, value]) => [key, String(value)]));
+}

@@ -1,0 +1,74 @@
+/** Watches the folders of denylists: lists that are put there, changed or removed count at once. */
+import { type FSWatcher, watch } from "node:fs";
+import { stat } from "node:fs/promises";
+import { basename, dirname } from "node:path";
+import type { Denylists } from "./denylists.ts";
+
+/** Milliseconds from a change until the lists are read: whoever writes may do so in several steps. */
+const SETTLE_MS = 200;
+
+/** Of a folder, or of the nearest one above it where it is missing. */
+interface Watched {
+  readonly key: string;
+  readonly folder: string;
+  /** The one name that matters there; undefined for all. */
+  readonly name: string | undefined;
+}
+
+/** Watches until the function that this gives is called; keeps no process alive. */
+export function watchDenylists(lists: Denylists, warn: (sentence: string) => void): () => void {
+  const watchers = new Map<string, FSWatcher>();
+  let timer: NodeJS.Timeout | undefined;
+  let isOver = false;
+  const plan = () => {
+    if (!isOver) timer ??= setTimeout(() => void look(), SETTLE_MS).unref();
+  };
+  const drop = (key: string) => {
+    watchers.get(key)?.close();
+    watchers.delete(key);
+  };
+  const add = ({ key, folder, name }: Watched) => {
+    try {
+      const watcher = watch(folder, { persistent: false }, (_, changed) => {
+        if (name === undefined || changed === null || changed === name) plan();
+      });
+      watcher.on("error", () => {
+        drop(key);
+        plan();
+      });
+      watchers.set(key, watcher);
+    } catch (error) {
+      warn(
+        `${folder} cannot be watched (${(error as Error).message}): after a change of denylists, use \`modhost reload\``,
+      );
+    }
+  };
+  const follow = async () => {
+    const wanted = new Map<string, Watched>();
+    for (const folder of lists.folders) {
+      const found = await nearest(folder);
+      wanted.set(found.key, found);
+    }
+    if (isOver) return;
+    for (const key of watchers.keys()) if (!wanted.has(key)) drop(key);
+    for (const [key, watched] of wanted) if (!watchers.has(key)) add(watched);
+  };
+  const look = async () => {
+    timer = undefined;
+    // First, so that what happens while the lists are read is not missed.
+    await follow();
+    await lists.reread();
+  };
+  plan();
+  return () => {
+    isOver = true;
+    clearTimeout(timer);
+    for (const key of watchers.keys()) drop(key);
+  };
+}
+
+async function nearest(folder: string, name?: string): Promise<Watched> {
+  const found = await stat(folder).catch(() => undefined);
+  if (found === undefined && dirname(folder) !== folder) return nearest(dirname(folder), basename(folder));
+  return { key: `${found?.dev} ${found?.ino} ${folder} ${name}`, folder, name };
+}

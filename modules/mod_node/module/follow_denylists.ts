@@ -1,0 +1,10 @@
+/** The denylists of the node are followed while it serves. */
+import { type LowLevelNode, watchDenylists } from "modhost/node";
+import type { Module } from "../../../core/types.ts";
+
+/** Puts in force what is in their folders, as it changes and by `modhost reload`. */
+export function followDenylists(module: Module, { denylists }: Pick<LowLevelNode, "denylists">): void {
+  const warn = (sentence: string) => module.log.warn("%s", sentence);
+  module.on_release("the watch of the denylists", watchDenylists(denylists, warn));
+  module.hook("server-changed", () => void denylists.reread());
+}

@@ -1,0 +1,74 @@
+import assert from "node:assert/strict";
+import { mkdir, rename, writeFile } from "node:fs/promises";
+import { join } from "node:path";
+import { type TestContext, test } from "node:test";
+import type { CID } from "multiformats/cid";
+import type { Node } from "#node/index.ts";
+import { startGatewayWith } from "./support.ts";
+
+async function startSite(t: TestContext) {
+  const cids = new Map<string, CID>();
+  const fill = async (node: Node) => {
+    const files = ["index.html", "bad.txt", "sub/page.txt"].map((path) => ({ path: `site/${path}`, content: path }));
+    for await (const { path, cid } of node.addAll(files, { cidVersion: 1, rawLeaves: true })) cids.set(path, cid);
+  };
+  const host = await startGatewayWith(fill);
+  t.after(() => host.stop());
+  const of = (path: string) => String(cids.get(path));
+  const folder = join(host.folder, "data", "repo", "denylists");
+  /** Resolves when the answer has this status: the file is followed. */
+  const becomes = async (path: string, status: number, headers = {}) => {
+    const end = performance.now() + 60_000;
+    let answer = await host.ask(path, headers);
+    while (answer.status !== status && performance.now() < end) {
+      await new Promise((resolve) => setTimeout(resolve, 50));
+      answer = await host.ask(path, headers);
+    }
+    assert.equal(answer.status, status);
+    return answer;
+  };
+  return { host, root: of("site"), bad: of("site/bad.txt"), page: of("site/sub/page.txt"), folder, becomes };
+}
+
+test("what is denied is 410, and 451 where the list says law, in every form, and at once", async (t) => {
+  const { host, root, bad, page, folder, becomes } = await startSite(t);
+  const site = `/ipfs/${root}`;
+  const { headers } = await host.ask(`${site}/bad.txt`);
+  assert.equal((await host.ask(`${site}/sub/page.txt`)).status, 200);
+
+  // The folder is new; nothing is started again.
+  await mkdir(folder);
+  await writeFile(join(folder, "a.deny"), `/ipfs/${bad}\n`);
+  const refused = await becomes(`${site}/bad.txt`, 410);
+  assert.equal(refused.body, `failed to resolve ${site}/bad.txt: ${bad} is blocked and cannot be provided\n`);
+  assert.equal(refused.headers["x-ipfs-path"], `${site}/bad.txt`);
+  for (const form of ["?format=raw", "?format=car", "?format=tar"]) {
+    const { status, body } = await host.ask(`/ipfs/${bad}${form}`);
+    assert.equal(status, 410, form);
+    assert.match(body, /is blocked and cannot be provided\n$/);
+  }
+  // A copy that the client has is not confirmed.
+  assert.equal((await host.ask(`${site}/bad.txt`, { "if-none-match": String(headers.etag) })).status, 410);
+  assert.equal((await host.ask(`${site}/bad.txt`, {}, "HEAD")).status, 410);
+
+  // Lines are appended, a file comes by another name, and goes.
+  await writeFile(join(folder, "a.deny"), `${site}/sub/* gateway_status:451\n`, { flag: "a" });
+  const unlawful = await becomes(`${site}/sub/page.txt`, 451);
+  assert.match(unlawful.body, /is blocked and cannot be provided\n$/);
+  assert.match((await host.ask(`${site}/sub/`, { accept: "text/html" })).body, /legal reasons/);
+  assert.equal((await host.ask(`/ipfs/${page}`)).status, 200);
+  await rename(join(folder, "a.deny"), join(folder, "a.off"));
+  await becomes(`${site}/sub/page.txt`, 200);
+  await becomes(`${site}/bad.txt`, 200);
+});
+
+test("a directory that was read already is asked about, and so is its index", async (t) => {
+  const { host, root, folder, becomes } = await startSite(t);
+  assert.equal((await host.ask(`/ipfs/${root}/`)).body, "index.html");
+  await mkdir(folder);
+  await writeFile(join(folder, "a.deny"), `/ipfs/${root}/index.html\n`);
+  await becomes(`/ipfs/${root}/`, 410);
+  assert.equal((await host.ask(`/ipfs/${root}/sub/page.txt`)).status, 200);
+  await writeFile(join(folder, "b.deny"), `/ipfs/${root}\n`);
+  await becomes(`/ipfs/${root}/sub/page.txt`, 410);
+});
