@@ -78,8 +78,12 @@ export class FileWatch {
     }
     const read = async (file: string) => {
       const { text, written } = await fileState(file);
-      if (!this.#files.has(file)) this.#files.set(file, { told: written > since ? "" : text, seen: text });
-      if (written > since) this.#look(0);
+      const watched = this.#files.get(file) ?? { told: text, seen: text };
+      this.#files.set(file, watched);
+      if (written <= since) return;
+      // Also where somebody else who followed meanwhile, and knew of no moment, was first.
+      watched.told = "";
+      this.#look(0);
     };
     await Promise.all(fresh.map(read));
   }

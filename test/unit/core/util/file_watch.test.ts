@@ -54,6 +54,16 @@ describe("files that are watched", { timeout: 60_000 }, () => {
     assert.deepEqual(told, ["a", "b", "a", "c"]);
   });
 
+  test("count as changed when they were written after a moment, whoever else follows them meanwhile", async (t) => {
+    const { told, watch, write } = await watching(t, ["a", "b"]);
+    await write("a", "one");
+    await write("b", "one");
+    await Promise.all([watch.follow(), watch.follow(0), watch.follow()]);
+    await until(() => told.length === 2);
+    await sleep(100);
+    assert.deepEqual(told.toSorted(), ["a", "b"]);
+  });
+
   test("are waited for while they are empty, and told of as they are after the last retry", async (t) => {
     const { told, watch, write } = await watching(t, ["a", "b"], { retries: [10, 600_000] });
     await write("a", "one");
