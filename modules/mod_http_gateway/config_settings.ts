@@ -17,6 +17,7 @@ const KEYS = [
   "Gateway.MaxRequestDuration",
   "Gateway.MaxConcurrentRequests",
   "Gateway.MaxRangeRequestFileSize",
+  "Gateway.ExposeRoutingAPI",
 ] as const;
 
 const DEFAULT_RETRIEVAL_TIMEOUT = "30s";
@@ -52,6 +53,7 @@ function read(config: Config, warn: (sentence: string) => void): ConfigSettings 
     rootRedirect: config.value("Gateway.RootRedirect"),
     publicGateways: new PublicGateways(config.value("Gateway.PublicGateways") ?? {}),
     dnslink: !config.value("Gateway.NoDNSLink"),
+    routing: config.value("Gateway.ExposeRoutingAPI") ?? true,
     deserialized: config.value("Gateway.DeserializedResponses") ?? true,
     htmlErrors: config.value("Gateway.DisableHTMLErrors") !== true,
     headers: answerHeaders(sendable(config.value("Gateway.HTTPHeaders") ?? {}, warn)),

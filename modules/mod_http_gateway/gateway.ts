@@ -43,20 +43,47 @@ export class Gateway {
 
   /** Answers a request of any method; `placeOf` says what it is for. Never rejects. */
   async answer(event: HttpEvent, placeOf: (request: HttpRequest) => Place | Promise<Place>): Promise<ResponseFields> {
-    const { request, response } = event;
+    const { request } = event;
     const settings = this.#settings();
     let place: Place | undefined;
     try {
       if (request.method === "OPTIONS") return { headers: { ...settings.headers, allow: METHODS }, body: "" };
       requireMethod(request);
-      if (settings.maxRequests > 0 && this.#active >= settings.maxRequests) throw tooMany();
-      this.#active += 1;
-      response.on_destroy = () => void (this.#active -= 1);
+      this.#admit(event, settings);
       place = await placeOf(request);
       return await this.#content(request, place, settings);
     } catch (error) {
       return this.#refused(error, request, settings, place);
     }
+  }
+
+  /** As `answer`, for what is no content and has `methods` of its own: within the same bounds. Never rejects. */
+  async answerBy(
+    event: HttpEvent,
+    methods: string,
+    work: (settings: GatewaySettings) => Promise<ResponseFields>,
+  ): Promise<ResponseFields> {
+    const { request } = event;
+    const general = this.#settings();
+    const settings = { ...general, headers: { ...general.headers, access_control_allow_methods: methods } };
+    try {
+      if (request.method === "OPTIONS") return { headers: { ...settings.headers, allow: methods }, body: "" };
+      if (!methods.split(", ").includes(request.method)) {
+        throw new Refusal(501, `There is no ${request.method} here`, { headers: { allow: methods } });
+      }
+      this.#admit(event, settings);
+      if (!this.#node.isOpen) await this.#node.open();
+      return await work(settings);
+    } catch (error) {
+      return this.#refused(error, request, settings, undefined);
+    }
+  }
+
+  /** @throws {Refusal} 429 */
+  #admit({ response }: HttpEvent, { maxRequests }: GatewaySettings): void {
+    if (maxRequests > 0 && this.#active >= maxRequests) throw tooMany();
+    this.#active += 1;
+    response.on_destroy = () => void (this.#active -= 1);
   }
 
   async #content(request: HttpRequest, place: Place, general: GatewaySettings): Promise<ResponseFields> {

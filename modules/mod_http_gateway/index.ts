@@ -8,6 +8,7 @@ import { PublicGateways } from "./hosts/public_gateways.ts";
 import { options } from "./options.ts";
 import { serveAtRepoAddress } from "./repo_address.ts";
 import { pathRoutes } from "./routes.ts";
+import { routingRoutes } from "./routing/index.ts";
 import { gatewayFor } from "./serve_cid.ts";
 import { answerHeaders, type GatewaySettings } from "./settings.ts";
 
@@ -26,7 +27,7 @@ export default function load(module: GatewayModule): HttpGateway {
   const gateway = new Gateway(deps);
   module.provides("http", {
     default_path: "/",
-    route: pathRoutes(gateway),
+    route: { ...pathRoutes(gateway), ...routingRoutes(gateway, deps) },
     claims: hostClaims(gateway, deps.settings),
     streaming_uploads: true,
     cors: { enabled: false },
@@ -40,6 +41,7 @@ function settingsOf(module: GatewayModule): GatewaySettings {
     (module.get_option_period(name) ?? 0) * 1000;
   return {
     noFetch: module.get_option("gateway_no_fetch"),
+    routing: module.get_option("gateway_routing"),
     deserialized: module.get_option("gateway_deserialized_responses"),
     htmlErrors: module.get_option("gateway_html_errors"),
     publicGateways: new PublicGateways(readGatewaySpecs(module.get_option_object("gateway_public_gateways"))),

@@ -36,6 +36,13 @@ export const options = {
     describe:
       "Serve the website of any host that is not in `hosts` and that the DNS has a link for (`_dnslink.HOST`). Each strange host of a request is looked up then, and the answer kept for a minute.",
   },
+  gateway_routing: {
+    type: "boolean",
+    default: false,
+    applies: "live",
+    describe:
+      "Answer at `/routing/v1` who has a block, where a peer is, and with records of names (delegated routing), and take such records. Whoever can ask makes the node ask its peers then, also with `gateway_no_fetch`.",
+  },
   gateway_headers: {
     type: "object",
     default: {},

@@ -5,6 +5,7 @@ import { followConfig } from "./config_settings.ts";
 import { Gateway } from "./gateway.ts";
 import { hostClaims } from "./hosts/index.ts";
 import { pathRoutes } from "./routes.ts";
+import { routingRoutes } from "./routing/index.ts";
 
 /** Whoever listens there mounts items of this kind: `{ path, route, claims, tunnels }`. */
 const KIND = "gateway-page";
@@ -12,9 +13,11 @@ const KIND = "gateway-page";
 export function serveAtRepoAddress(module: Module, node: NodeModule): void {
   const settings = followConfig(node.lowLevel.repo.config, (sentence) => module.log.warn("%s", sentence));
   module.on_release("the gateway's part of the config", () => settings.end());
-  const gateway = new Gateway({ node, log: module.log, settings: () => settings.now });
+  const deps = { node, log: module.log, settings: () => settings.now };
+  const gateway = new Gateway(deps);
   const route: RouteTable = {
     ...pathRoutes(gateway),
+    ...routingRoutes(gateway, deps),
     "GET /version": () => ({
       headers: { ...settings.now.headers, content_type: "text/plain; charset=utf-8" },
       body: versionText(),

@@ -21,6 +21,8 @@ export interface GatewaySettings {
   readonly publicGateways: PublicGateways;
   /** Any other host is a website, where the DNS has a link for it. */
   readonly dnslink: boolean;
+  /** Others may ask the node who has a block, where a peer is, and for records of names. */
+  readonly routing: boolean;
   /** Bytes of the largest file of which ranges are served; 0: of any. */
   readonly maxRangeFile: number;
 }

@@ -11,6 +11,15 @@ import { keyOf } from "../request/path.ts";
 
 const NS_PER_SECOND = 1_000_000_000n;
 
+/** The Etag of a record. */
+export const recordTag = (bytes: Uint8Array): string =>
+  `"${createHash("sha256").update(bytes).digest("base64url").slice(0, 22)}"`;
+
+/** Of nanoseconds, as records have them. */
+export const secondsOf = (ttl: bigint): number => Number(ttl / NS_PER_SECOND);
+
+export const secondsUntil = (validity: string): number => Math.floor((Date.parse(validity) - Date.now()) / 1000);
+
 /** @throws {Refusal} 400 for what is no key, 404 where there is no record */
 export async function recordAnswer(asked: Asked): Promise<ResponseFields> {
   const { node, place, path, request, settings, reading } = asked;
@@ -23,8 +32,8 @@ export async function recordAnswer(asked: Asked): Promise<ResponseFields> {
   const record = await node.lowLevel.names.record(parsePeerId(key), { offline, signal });
   if (record === undefined) throw new Refusal(404, `failed to resolve ${path}: there is no record of it`);
   const { bytes, ttl, validity } = record;
-  const etag = `"${createHash("sha256").update(bytes).digest("base64url").slice(0, 22)}"`;
-  const seconds = Math.min(Number(ttl / NS_PER_SECOND), Math.floor((Date.parse(validity) - Date.now()) / 1000));
+  const etag = recordTag(bytes);
+  const seconds = Math.min(secondsOf(ttl), secondsUntil(validity));
   const headers = {
     ...settings.headers,
     etag,

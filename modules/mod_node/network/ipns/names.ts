@@ -228,6 +228,28 @@ export class Names {
     return best;
   }
 
+  /**
+   * Takes a record that the owner of a name has signed elsewhere: it is kept here as those of peers are, and handed on to
+   * the peers closest to the name.
+   *
+   * @throws NodeError for a record that is not valid or older than the one here; OFFLINE_COMMAND without a DHT, unless it
+   * is the one here
+   */
+  async put(id: PeerId, bytes: Uint8Array, { signal = never }: Pick<RecordOptions, "signal"> = {}): Promise<void> {
+    const { signatureV2 } = await checkRecord(id, bytes);
+    if (signatureV2.length === 0) throw new NodeError("record has no signature of version 2");
+    const known = await this.record(id, { offline: true });
+    const order = known === undefined ? 1 : compareRecords(bytes, known.bytes);
+    if (order < 0) throw new NodeError("can't replace a newer value with an older value");
+    const online = await this.#onlineUnless();
+    if (online?.transports.hasTable !== true) {
+      if (order === 0) return;
+      throw new NodeError("this node has no DHT to put a record into", { code: "OFFLINE_COMMAND" });
+    }
+    online.cache.delete(id.toString());
+    await online.transports.handOn(id, bytes, signal);
+  }
+
   /** Resolves `domain` or `domain/sub/path` by DNSLink alone. @throws NodeError as in `dnslink.ts` */
   resolveDnslink(domain: string, options: DnslinkOptions): Promise<ResolvedPath> {
     return resolveDnslink(domain, this.#resolver.lookUp, options);

@@ -71,6 +71,18 @@ export class RecordTransports {
     await Promise.all([this.#store(key, bytes, signal), this.pubsub?.publish(key.id, bytes)]);
   }
 
+  /** There is a DHT. */
+  get hasTable(): boolean {
+    return this.#routing.dht !== undefined;
+  }
+
+  /** Keeps a record of somebody else, and gives it to the peers closest to its name; to none is no failure. */
+  async handOn(id: PeerId, bytes: Uint8Array, signal: AbortSignal): Promise<void> {
+    await this.#routing.putQuietly(recordKey(id), bytes, signal).catch((error: unknown) => {
+      if (!(error instanceof NodeError && error.code === "ROUTING_TABLE_EMPTY")) throw error;
+    });
+  }
+
   async #store({ id, publicKey }: Key, bytes: Uint8Array, signal: AbortSignal): Promise<void> {
     if (this.#routing.dht === undefined && this.pubsub !== undefined) return;
     const records = [[recordKey(id), bytes] as const];

@@ -192,6 +192,12 @@ export const configKeys = {
     undefined,
     "False: only what a client can check by itself, which are raw blocks, archives (CAR) and records of names.",
   ),
+  "Gateway.ExposeRoutingAPI": key(
+    "live",
+    flag,
+    undefined,
+    "False: nobody asks this node at `/routing/v1` of the gateway who has a block, where a peer is, or for records.",
+  ),
   "Gateway.DisableHTMLErrors": key("live", flag, undefined, "True: browsers get a line of text for an error, too."),
   "Gateway.RetrievalTimeout": key(
     "live",

@@ -93,6 +93,16 @@ describe("at Addresses.Gateway of a repo", () => {
     await set("Gateway.MaxConcurrentRequests", null);
   });
 
+  test("so does whether others may ask for routes, which the host's own ports do not answer unless an option says so", async () => {
+    const path = `/routing/v1/providers/${cid}`;
+    assert.equal((await ask(path)).body, '{"Providers":[]}');
+    await set("Gateway.ExposeRoutingAPI", false);
+    assert.equal((await ask(path)).status, 404);
+    await set("Gateway.ExposeRoutingAPI", null);
+    assert.equal((await ask(path)).status, 200);
+    assert.equal((await askAt(host.http, path, {}, "GET")).status, 404);
+  });
+
   test("so do the hosts that it knows", async () => {
     const at = (host: string) => ask(`/ipfs/${cid}?format=raw`, { host });
     assert.equal((await at("gw.example")).status, 200);

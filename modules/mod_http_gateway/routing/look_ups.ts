@@ -1,0 +1,83 @@
+/** What the node is asked for, and the records that come of it. */
+import { NodeError, type NodeModule, type parseCid, type parsePeerId, routingEventTypes } from "modhost/node";
+import { Refusal } from "../errors/refusal.ts";
+
+type PeerId = ReturnType<typeof parsePeerId>;
+type Routing = Awaited<ReturnType<NodeModule["lowLevel"]["network"]>>["routing"];
+type Events = ReturnType<Routing["findPeer"]>;
+
+/** A record of the schema `peer`, as it is sent. */
+export interface PeerRecord {
+  readonly Schema: "peer";
+  readonly ID: string;
+  /** Without the id at the end. */
+  readonly Addrs: readonly string[];
+  /** Always empty: the DHT does not tell them. */
+  readonly Protocols: readonly string[];
+}
+
+export type PeerRecords = AsyncGenerator<PeerRecord, void, undefined>;
+
+/** Milliseconds of one look-up. */
+export const LOOK_UP_MS = 30_000;
+/** Number of the protocol `p2p` in addresses. */
+const P2P_CODE = 421;
+
+/** The look-ups of one request. Without a network nothing is found; when `signal` aborts they end with what they have. */
+export class LookUps {
+  readonly #node: NodeModule;
+  readonly #signal: AbortSignal;
+
+  constructor(node: NodeModule, signal: AbortSignal) {
+    this.#node = node;
+    this.#signal = signal;
+  }
+
+  /** Who has a block, each once. */
+  async *providers(cid: ReturnType<typeof parseCid>): PeerRecords {
+    const routing = await this.#routing();
+    if (routing === undefined) return;
+    const found = routing.findProviders(cid, { count: Number.POSITIVE_INFINITY, signal: this.#signal });
+    yield* this.#records(found, routingEventTypes.provider);
+  }
+
+  /** Where a peer is: one record, or none. */
+  async *peer(id: PeerId): PeerRecords {
+    const routing = await this.#routing();
+    if (routing !== undefined) yield* this.#records(routing.findPeer(id, this.#signal), routingEventTypes.finalPeer);
+  }
+
+  /** The peers closest to a multihash, nearest first. @throws {Refusal} 501 where there is no DHT */
+  async closest(multihash: Uint8Array): Promise<PeerRecords> {
+    const routing = await this.#routing();
+    if (routing?.dht === undefined) throw new Refusal(501, "This node has no DHT");
+    return this.#records(routing.closestPeers(multihash, this.#signal), routingEventTypes.finalPeer);
+  }
+
+  async #routing(): Promise<Routing | undefined> {
+    const { lowLevel } = this.#node;
+    return lowLevel.online ? (await lowLevel.network()).routing : undefined;
+  }
+
+  async *#records(events: Events, wanted: number): PeerRecords {
+    try {
+      for await (const { type, id: about, responses } of events) {
+        if (type !== wanted) continue;
+        const [{ id, multiaddrs } = { id: about, multiaddrs: [] }] = responses ?? [];
+        if (id === undefined) continue;
+        const known = multiaddrs.length === 0 ? await this.#own(id) : multiaddrs.map(String);
+        yield { Schema: "peer", ID: id.toString(), Addrs: known, Protocols: [] };
+      }
+    } catch (error) {
+      // That nobody could be asked, or nobody knew, is an answer: nothing was found.
+      if (!this.#signal.aborted && !NodeError.is(error)) throw error;
+    }
+  }
+
+  /** The node's own addresses, which it need not look up. */
+  async #own(id: PeerId): Promise<string[]> {
+    const { libp2p } = await this.#node.lowLevel.network();
+    if (!libp2p.peerId.equals(id)) return [];
+    return libp2p.getMultiaddrs().map((address) => address.decapsulateCode(P2P_CODE).toString());
+  }
+}

@@ -1,0 +1,122 @@
+import assert from "node:assert/strict";
+import { after, before, describe, test } from "node:test";
+import { parsePeerId, peerIdEncoder } from "#node/index.ts";
+import { fixtures } from "#test/contract/gateway/replay.ts";
+import { provided, type RoutingPair, startRoutingPair } from "./pair.ts";
+
+const nowhere = "bafkreigh2akiscaildcqabsyg3dfr6chu3fgpregiymsck7e7aqa4s52zy";
+const nobody = "12D3KooWGC6TvWhfapngX6wvJHMYvKpDMXPb3ZnCZ6dMoaMtimQ5";
+const recordType = "application/vnd.ipfs.ipns-record";
+
+interface Found {
+  readonly Schema: string;
+  readonly ID: string;
+  readonly Addrs: readonly string[];
+}
+
+describe("delegated routing over two nodes", () => {
+  let pair: RoutingPair;
+  before(async () => {
+    pair = await startRoutingPair();
+  });
+  after(() => pair?.[Symbol.asyncDispose]());
+
+  const ask = (path: string, init: RequestInit = {}) => fetch(`${pair.url}/routing/v1/${path}`, init);
+  const found = async (path: string, member: string) =>
+    ((await (await ask(path)).json()) as Record<string, readonly Found[]>)[member] ?? [];
+  const recordOfOther = () => ({ Schema: "peer", ID: pair.otherId, Addrs: [pair.address], Protocols: [] });
+
+  test("providers of a block are told, in JSON and line by line", async () => {
+    const cid = await provided(pair.other, "who has it?");
+    const record = recordOfOther();
+    const answer = await ask(`providers/${cid}`);
+    assert.deepEqual(await answer.json(), { Providers: [record] });
+    assert.equal(answer.headers.get("content-type"), "application/json");
+    assert.match(answer.headers.get("cache-control") ?? "", /^public, max-age=300, stale-while-revalidate=172800/);
+    const streamed = await ask(`providers/${cid}`, {
+      headers: { accept: "application/x-ndjson,application/json" },
+    });
+    assert.equal(streamed.headers.get("content-type"), "application/x-ndjson");
+    assert.equal(await streamed.text(), `${JSON.stringify(record)}\n`);
+    assert.deepEqual(await found(`providers/${cid}?filter-addrs=ws`, "Providers"), []);
+    assert.deepEqual(await found(`providers/${cid}?filter-addrs=tcp&filter-protocols=unknown`, "Providers"), [record]);
+    const head = await ask(`providers/${cid}`, { method: "HEAD", headers: { accept: "application/x-ndjson" } });
+    assert.deepEqual([head.status, await head.text()], [200, ""]);
+  });
+
+  test("a node that has the block itself tells its addresses", async () => {
+    const cid = await provided(pair.asked, "I have it");
+    const { ID } = await pair.asked.value<{ ID: string }>("id");
+    const [own] = await found(`providers/${cid}`, "Providers");
+    assert.equal(own?.ID, ID);
+    assert.match(own?.Addrs[0] ?? "", /^\/ip4\/127\.0\.0\.1\/tcp\/\d+$/);
+  });
+
+  test("peers are found by base58 and as a CID, and the closest ones by any key", async () => {
+    const record = recordOfOther();
+    const { otherId } = pair;
+    const cid = peerIdEncoder("base36")(parsePeerId(otherId));
+    assert.deepEqual(await found(`peers/${otherId}`, "Peers"), [record]);
+    assert.deepEqual(await found(`peers/${cid}`, "Peers"), [record]);
+    assert.deepEqual(await found(`peers/${nobody}`, "Peers"), []);
+    for (const key of [nowhere, nobody]) {
+      assert.deepEqual(
+        (await found(`dht/closest/peers/${key}`, "Peers")).map(({ ID }) => ID),
+        [otherId],
+      );
+    }
+  });
+
+  test("a record is taken, kept, handed on and given again; one that is not right is refused", async () => {
+    const { other, otherId } = pair;
+    const { lines } = await other.call("key/gen?arg=page&type=ed25519&ipns-base=base36");
+    const name = (lines[0] as { Id: string }).Id;
+    const put = (body: NonNullable<RequestInit["body"]>, type = recordType) =>
+      ask(`ipns/${name}`, { method: "PUT", body, headers: { "content-type": type } });
+    assert.match(await (await ask(`ipns/${name}`)).text(), /not found/);
+    const publish = (text: string) =>
+      other.call(`name/publish?arg=/ipfs/${text}&key=page&resolve=false&allow-offline=true&ttl=90s`);
+    await publish(nowhere);
+    const answer = await ask(`ipns/${name}`, { headers: { accept: recordType } });
+    assert.equal(answer.headers.get("content-type"), recordType);
+    assert.match(answer.headers.get("cache-control") ?? "", /^public, max-age=90, stale-while-revalidate=\d+/);
+    const first = Buffer.from(await answer.arrayBuffer());
+    const etag = answer.headers.get("etag") as string;
+    assert.equal((await ask(`ipns/${name}`, { headers: { "if-none-match": etag } })).status, 304);
+
+    assert.deepEqual([(await put(first)).status, (await put(first, "application/json")).status], [200, 406]);
+    const broken = Buffer.from(first);
+    broken[broken.length - 40] = (broken[broken.length - 40] as number) ^ 1;
+    assert.equal((await put(broken)).status, 400);
+    assert.equal((await put(Buffer.alloc(20_000))).status, 413);
+    const init = { method: "PUT", headers: { "content-type": recordType } };
+    const stranger = fixtures.keys.one as string;
+    assert.equal((await ask(`ipns/${stranger}`, { ...init, body: first })).status, 400);
+    const theirs = Buffer.from(fixtures.records.one as string, "base64");
+    assert.equal((await ask(`ipns/${stranger}`, { ...init, body: theirs })).status, 200);
+    const resolved = await other.value<{ Path: string }>(`name/resolve?arg=${stranger}`);
+    assert.equal(resolved.Path, `/ipfs/${fixtures.cids.site}`);
+    assert.equal((await ask(`ipns/${otherId}`)).status, 400);
+
+    await publish("bafkqaaa");
+    const second = Buffer.from(await (await ask(`ipns/${name}`)).arrayBuffer());
+    assert.notDeepEqual(second, first);
+    assert.equal((await put(second)).status, 200);
+    const old = await put(first);
+    assert.deepEqual([old.status, /older value/.test(await old.text())], [400, true]);
+  });
+
+  test("what is not asked as it should be is refused in words, and browsers are told what they may", async () => {
+    const status = async (path: string, init: RequestInit = {}) => (await ask(path, init)).status;
+    assert.equal(await status("providers/nonsense"), 400);
+    assert.equal(await status("peers/nonsense"), 400);
+    assert.equal(await status("dht/closest/peers/nonsense"), 400);
+    assert.equal(await status("constructor/x"), 400);
+    assert.equal(await status(`providers/${nowhere}`, { headers: { accept: "text/html" } }), 406);
+    const post = await ask(`providers/${nowhere}`, { method: "POST", body: "{}" });
+    assert.deepEqual([post.status, post.headers.get("allow")], [501, "GET, HEAD, OPTIONS"]);
+    const preflight = await ask("ipns/x", { method: "OPTIONS" });
+    assert.equal(preflight.headers.get("access-control-allow-methods"), "GET, HEAD, OPTIONS, PUT");
+    assert.equal(preflight.headers.get("access-control-allow-origin"), "*");
+  });
+});
