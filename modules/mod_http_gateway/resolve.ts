@@ -13,6 +13,8 @@ export interface Found {
   readonly text: string;
   /** For X-Ipfs-Roots. */
   readonly roots: readonly Cid[];
+  /** The path that was followed. */
+  readonly from: Pick<Start, "root" | "names">;
   /** Where a name is below `/ipns`: seconds for which the answer may be kept, undefined where nobody says. */
   readonly lifetime: { readonly seconds: number | undefined } | undefined;
 }
@@ -38,7 +40,7 @@ export async function find(node: NodeModule, place: Place, reading: ReadingOf): 
       `failed to resolve ${contentPath(place)}: the rest of the path, ${rest}, is a value inside ${cid}, which has no answer of its own`,
     );
   }
-  return { cid, text: cidText(cid), roots, lifetime };
+  return { cid, text: cidText(cid), roots, from: { root, names }, lifetime };
 }
 
 export interface Start extends Pick<Found, "lifetime"> {

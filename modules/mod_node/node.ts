@@ -209,10 +209,13 @@ export class LocalNode implements LowLevelNode {
 
   async resolve(path: string, options: NodeReadOptions & RecordOptions = {}): Promise<Resolved> {
     const parsed = parsePath(path);
-    this.denylists.requirePath(parsed.namespace, parsed.root, parsed.segments);
+    const requireServed = ({ namespace, root, segments }: ContentPath) => {
+      if (options.evenDenied !== true) this.denylists.requirePath(namespace, root, segments);
+    };
+    requireServed(parsed);
     if (parsed.namespace !== "ipns") return resolvePath(parsed, this.reader(options));
     const named = await this.#named(parsed, options);
-    this.denylists.requirePath(named.namespace, named.root, named.segments);
+    requireServed(named);
     return resolvePath(named, this.reader(options));
   }
 

@@ -18,7 +18,7 @@ export async function carAnswer(asked: Asked): Promise<ResponseFields> {
   const root = parseCid(from.root);
   const { cid, roots, archive: pieces } = await exportPath(root, from.names, reading.read, optionsOf(archive));
   const rootText = cidText(root);
-  const found = { cid, text: cidText(cid), roots, lifetime: from.lifetime };
+  const found = { cid, text: cidText(cid), roots, from, lifetime: from.lifetime };
   const etag = `W/"${rootText}.car.${hashOf([asked.path, archive])}"`;
   const own = contentHeaders(asked, found, etag);
   const known = conditionAnswer(request, [etag], own);

@@ -33,13 +33,15 @@ async function directoryAnswer(asked: Asked, found: Found, directory: UnixfsNode
   if (!place.slash) throw new Redirect(301, `${escapedPath(visiblePath(place))}/${suffixOf(request)}`);
   const index = wanted.format === "json" ? undefined : await directoryEntry(directory, INDEX, reading.readPath);
   if (index === undefined) return listingAnswer(asked, found, directory);
-  requireServed(asked, INDEX);
+  requireServed(asked, found, INDEX);
   const file = await openFile(index.cid, reading.read);
   if (isDirectory(file)) throw new Refusal(422, `${INDEX} of ${found.text} is a directory, and no page`);
   return fileAnswer(asked, found, file, INDEX);
 }
 
 /** A name that the path does not have, and its answer comes from. @throws NodeError for one that is denied */
-function requireServed({ node, place: { namespace, root, below = [], segments } }: Asked, name: string): void {
-  node.lowLevel.denylists.requirePath(namespace, root, [...below, ...segments, name]);
+function requireServed({ node, place }: Asked, { from }: Found, name: string): void {
+  const { denylists } = node.lowLevel;
+  if (place.namespace === "ipns") denylists.requirePath("ipns", place.root, [...place.segments, name]);
+  denylists.requirePath("ipfs", from.root, [...from.names, name]);
 }

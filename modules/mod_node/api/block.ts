@@ -79,7 +79,8 @@ export function blockApi(node: LowLevelNode): BlockApi {
     async *rm(given, { force, quiet, ...options } = {}) {
       const how = reading(options);
       const cids = [];
-      for (const path of listOf(given)) cids.push((await node.resolve(pathText(path), how)).cid);
+      const finding = { ...how, evenDenied: true };
+      for (const path of listOf(given)) cids.push((await node.resolve(pathText(path), finding)).cid);
       while (cids.length > 0) {
         const release = await node.lock.acquireExclusive(how.signal);
         const some = cids.splice(0, MAX_REMOVED_TOGETHER);

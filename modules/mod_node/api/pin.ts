@@ -137,7 +137,7 @@ async function* addAll(node: LowLevelNode, source: PinSource, { progress, ...opt
 }
 
 async function* rmAll(node: LowLevelNode, source: PinSource, options: CallOptions) {
-  const how = reading(options);
+  const how = { ...reading(options), evenDenied: true };
   for await (const { path, recursive } of plannedPins(source)) {
     const { cid } = await node.resolve(path, how);
     await node.pins.remove(cid, recursive);
@@ -168,7 +168,7 @@ async function* listGiven(
   type: string,
   options: CallOptions,
 ): AsyncGenerator<PinLsResult> {
-  const how = reading(options);
+  const how = { ...reading(options), evenDenied: true };
   const found: { path: string; cid: CID; stored: PinMode | undefined }[] = [];
   let late: unknown;
   for (const path of given.map(pathText)) {

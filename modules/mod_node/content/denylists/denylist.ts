@@ -1,18 +1,22 @@
 /** The items of one denylist file. */
 import { createReadStream } from "node:fs";
+import { setImmediate as nextTurn } from "node:timers/promises";
 import { base58btc } from "multiformats/bases/base58";
 import { CID } from "multiformats/cid";
 import { decode as decodeMultihash } from "multiformats/hashes/digest";
 import { libp2pKey } from "../../formats/cid/codecs.ts";
 import { digestHere } from "../../formats/cid/hashes.ts";
+import { ITEMS_PER_STEP } from "../../util/async/steps.ts";
 import { NodeError } from "../../util/errors.ts";
 import { parseHeader } from "./header.ts";
 import { linesOf } from "./lines.ts";
-import { domainOf, type Hints, keyMultihash, keyOfBytes, nameKey, parseRule, type Rule, type RuleKey } from "./rule.ts";
+import { domainOf, type Hints, type Item, keyMultihash, keyOfBytes, nameKey, parseRule, type Rule } from "./rule.ts";
 
 /** Bytes of a header; a longer one is no header. */
 const MAX_HEADER = 1024 * 1024;
 const HEADER_END = "---";
+/** Lines of a file that are told of one by one. */
+const MAX_TOLD = 20;
 
 /** What is asked for: a path below content, or below a name. */
 export interface DenylistQuery {
@@ -46,13 +50,15 @@ export class Denylist {
     let size = 0;
     let hints: Hints = {};
     let at = 0;
+    let faults = 0;
     const take = (text: string | undefined, line: number) => {
       try {
         if (text === undefined) throw new NodeError("it is too long");
         list.#add(parseRule(text, line, hints));
       } catch (error) {
         if (!NodeError.is(error)) throw error;
-        warn(`${file}, line ${line} is passed over: ${error.message}`);
+        faults += 1;
+        if (faults <= MAX_TOLD) warn(`${file}, line ${line} is passed over: ${error.message}`);
       }
     };
     const noHeader = () => {
@@ -61,6 +67,7 @@ export class Denylist {
     };
     for await (const text of linesOf(createReadStream(file))) {
       at += 1;
+      if (at % ITEMS_PER_STEP === 0) await nextTurn();
       if (before === undefined) {
         take(text, at);
       } else if (text === HEADER_END) {
@@ -76,12 +83,13 @@ export class Denylist {
       }
     }
     noHeader();
+    if (faults > MAX_TOLD) warn(`${file}: ${faults - MAX_TOLD} more lines are passed over`);
     return list;
   }
 
-  #add(parsed: { readonly rule: Rule; readonly by: RuleKey } | undefined): void {
-    if (parsed === undefined) return;
-    const { rule, by } = parsed;
+  #add(item: Item | undefined): void {
+    if (item === undefined) return;
+    const { rule, by } = item;
     if (by.kind === "hashed") {
       const known = this.#hashed.get(by.code);
       if (known === undefined) this.#hashed.set(by.code, new Map([[by.key, rule]]));

@@ -44,6 +44,11 @@ export class Denylists {
     this.folders = deps.folders;
   }
 
+  /** The files that were found, in the order in which they count. */
+  get files(): Iterable<string> {
+    return this.#read.keys();
+  }
+
   get isEmpty(): boolean {
     return this.#lists.length === 0;
   }

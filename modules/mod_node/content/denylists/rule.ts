@@ -25,21 +25,21 @@ export interface Rule {
 
 /** What a rule is looked up by. */
 export type RuleKey =
-  | { readonly kind: "content"; readonly key: string }
-  | { readonly kind: "name"; readonly key: string }
+  | { readonly kind: "content" | "name"; readonly key: string }
   /** `code` is that of the hash function. */
   | { readonly kind: "hashed"; readonly code: number; readonly key: string };
+
+export interface Item {
+  readonly rule: Rule;
+  readonly by: RuleKey;
+}
 
 /** Bytes as the key of a map. */
 export const keyOfBytes = (bytes: Uint8Array): string =>
   Buffer.from(bytes.buffer, bytes.byteOffset, bytes.length).toString("latin1");
 
 /** Undefined for comments and empty lines. @throws NodeError for a line that is no item */
-export function parseRule(
-  text: string,
-  line: number,
-  listHints: Hints,
-): { readonly rule: Rule; readonly by: RuleKey } | undefined {
+export function parseRule(text: string, line: number, listHints: Hints): Item | undefined {
   const [field = "", ...hints] = text.trim().split(/\s+/);
   if (field === "" || field.startsWith("#")) return undefined;
   const isException = /^[!+-]/.test(field);

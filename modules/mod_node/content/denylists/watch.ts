@@ -1,6 +1,6 @@
 /** Watches the folders of denylists: lists that are put there, changed or removed count at once. */
 import { type FSWatcher, watch } from "node:fs";
-import { stat } from "node:fs/promises";
+import { realpath, stat } from "node:fs/promises";
 import { basename, dirname } from "node:path";
 import type { Denylists } from "./denylists.ts";
 
@@ -45,9 +45,14 @@ export function watchDenylists(lists: Denylists, warn: (sentence: string) => voi
   };
   const follow = async () => {
     const wanted = new Map<string, Watched>();
-    for (const folder of lists.folders) {
-      const found = await nearest(folder);
+    const want = async (folder: string, name?: string) => {
+      const found = await nearest(folder, name);
       wanted.set(found.key, found);
+    };
+    for (const folder of lists.folders) await want(folder);
+    for (const file of lists.files) {
+      const led = await realpath(file).catch(() => file);
+      if (led !== file) await want(dirname(led), basename(led));
     }
     if (isOver) return;
     for (const key of watchers.keys()) if (!wanted.has(key)) drop(key);
@@ -58,6 +63,8 @@ export function watchDenylists(lists: Denylists, warn: (sentence: string) => voi
     // First, so that what happens while the lists are read is not missed.
     await follow();
     await lists.reread();
+    // Lists may be links to files elsewhere.
+    await follow();
   };
   plan();
   return () => {

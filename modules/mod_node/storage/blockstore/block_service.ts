@@ -16,7 +16,7 @@ export interface ReadOptions {
   readonly offline?: boolean | undefined;
   /** Do not ask for pending blocks, as `pending` itself must not. */
   readonly storedOnly?: boolean | undefined;
-  /** Read what is denied as well, for garbage collection and the like, which give the bytes to nobody. */
+  /** Read what is denied as well, for whoever gives the bytes to nobody: garbage collection, removing. */
   readonly evenDenied?: boolean | undefined;
   /** The pool to read into, for callers that pass blocks on without keeping them; see `BlockStore.get`. */
   readonly buffers?: BufferPool | undefined;

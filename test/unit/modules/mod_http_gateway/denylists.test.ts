@@ -1,5 +1,5 @@
 import assert from "node:assert/strict";
-import { mkdir, rename, writeFile } from "node:fs/promises";
+import { mkdir, rename, symlink, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { type TestContext, test } from "node:test";
 import type { CID } from "multiformats/cid";
@@ -8,9 +8,11 @@ import { startGatewayWith } from "./support.ts";
 
 async function startSite(t: TestContext) {
   const cids = new Map<string, CID>();
+  let name = "";
   const fill = async (node: Node) => {
     const files = ["index.html", "bad.txt", "sub/page.txt"].map((path) => ({ path: `site/${path}`, content: path }));
     for await (const { path, cid } of node.addAll(files, { cidVersion: 1, rawLeaves: true })) cids.set(path, cid);
+    name = (await node.name.publish(`/ipfs/${cids.get("site")}`, { allowOffline: true })).name;
   };
   const host = await startGatewayWith(fill);
   t.after(() => host.stop());
@@ -27,7 +29,7 @@ async function startSite(t: TestContext) {
     assert.equal(answer.status, status);
     return answer;
   };
-  return { host, root: of("site"), bad: of("site/bad.txt"), page: of("site/sub/page.txt"), folder, becomes };
+  return { host, name, root: of("site"), bad: of("site/bad.txt"), page: of("site/sub/page.txt"), folder, becomes };
 }
 
 test("what is denied is 410, and 451 where the list says law, in every form, and at once", async (t) => {
@@ -60,14 +62,24 @@ test("what is denied is 410, and 451 where the list says law, in every form, and
   await rename(join(folder, "a.deny"), join(folder, "a.off"));
   await becomes(`${site}/sub/page.txt`, 200);
   await becomes(`${site}/bad.txt`, 200);
+
+  // A link to a list elsewhere, which changes there.
+  const elsewhere = join(host.folder, "elsewhere");
+  await writeFile(elsewhere, `/ipfs/${bad}\n`);
+  await symlink(elsewhere, join(folder, "b.deny"));
+  await becomes(`${site}/bad.txt`, 410);
+  await writeFile(elsewhere, "# nothing\n");
+  await becomes(`${site}/bad.txt`, 200);
 });
 
 test("a directory that was read already is asked about, and so is its index", async (t) => {
-  const { host, root, folder, becomes } = await startSite(t);
+  const { host, name, root, folder, becomes } = await startSite(t);
   assert.equal((await host.ask(`/ipfs/${root}/`)).body, "index.html");
+  assert.equal((await host.ask(`/ipns/${name}/`)).body, "index.html");
   await mkdir(folder);
   await writeFile(join(folder, "a.deny"), `/ipfs/${root}/index.html\n`);
   await becomes(`/ipfs/${root}/`, 410);
+  assert.equal((await host.ask(`/ipns/${name}/`)).status, 410);
   assert.equal((await host.ask(`/ipfs/${root}/sub/page.txt`)).status, 200);
   await writeFile(join(folder, "b.deny"), `/ipfs/${root}\n`);
   await becomes(`/ipfs/${root}/sub/page.txt`, 410);

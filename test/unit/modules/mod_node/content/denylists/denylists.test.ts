@@ -161,6 +161,13 @@ test("lines that are no items are told of and passed over; a header that is brok
   );
 });
 
+test("of very many lines that are no items a few are told of, and how many more there are", async () => {
+  const { warned, answerTo } = await lists({ "a.deny": `${"junk\n".repeat(3000)}/ipfs/${v0}` });
+  assert.equal(warned.length, 21);
+  assert.equal(warned.at(-1), "F/a.deny: 2980 more lines are passed over");
+  assert.equal(answerTo(`/ipfs/${v0}`), blocked);
+});
+
 test("lists that change are read again, those that break stay as they were, and without any nothing is denied", async () => {
   const { made, answerTo, put, remove, changes, warned } = await lists({});
   assert.deepEqual(changes, []);

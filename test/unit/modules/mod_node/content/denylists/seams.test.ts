@@ -90,6 +90,16 @@ test("a collection of garbage keeps what is pinned below a block that is denied"
   assert.equal(await all(node.cat(`/ipfs/${root}/sub/good`)), "good");
 });
 
+test("what is denied can be seen among the pins, unpinned and removed", async (t) => {
+  const { node, deny } = await opened(t);
+  const { root, bad } = await site(node);
+  await deny(`/ipfs/${root}/*`, `/ipfs/${bad}`);
+  for await (const { type } of node.pin.ls({ paths: [`/ipfs/${root}/bad`] })) assert.match(type, /^indirect through/);
+  assert.ok((await node.pin.rm(root)).equals(root));
+  for await (const { error } of node.block.rm(`/ipfs/${root}/bad`)) assert.equal(error, undefined);
+  assert.equal(await node.lowLevel.blocks.has(bad), false);
+});
+
 test("peers are neither given nor asked for a block that is denied", async (t) => {
   const [a, b] = await Promise.all([bitswapPeer(t), bitswapPeer(t)]);
   const [bad, good] = [blockOf(Buffer.alloc(2000, 1)), blockOf(Buffer.alloc(2000, 2))] as const;
