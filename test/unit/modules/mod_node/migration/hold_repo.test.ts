@@ -73,6 +73,18 @@ for (const profile of ["local", "local,flatfs"]) {
   });
 }
 
+test("what is denied is denied in a copy, too", async () => {
+  const { repo, node, cid } = await filled({});
+  await mkdir(join(repo, "denylists"));
+  await writeFile(join(repo, "denylists", "own.deny"), `/ipfs/${cid}\n`);
+  const held = await node.lowLevel.hold(signal);
+  const { repo: to = "" } = await copied(held);
+  await held.release();
+  await using copy = await createNode({ repo: to, offline: true, init: false });
+  await assert.rejects(textOf(copy.cat(cid)), { code: "CONTENT_BLOCKED" });
+  await node.close();
+});
+
 test("stores that are outside of the repo", async () => {
   const data = folder();
   const { repo, node, cid } = await filled({ data });
