@@ -1,4 +1,4 @@
-/** The reference's own node, for tests that meet it: only where GO_IPFS names its program. */
+/** The reference's own node, for tests that meet it: only where GO_IPFS names its program, or KUBO that of today. */
 import { type ChildProcess, execFile, spawn } from "node:child_process";
 import { once } from "node:events";
 import { mkdtemp, readFile, rm } from "node:fs/promises";
@@ -7,10 +7,11 @@ import { join } from "node:path";
 import { createInterface } from "node:readline";
 import { promisify } from "node:util";
 
-const { GO_IPFS: program } = process.env;
+const { GO_IPFS, KUBO } = process.env;
 
 /** Of tests that need it. */
-export const withoutGoIpfs: string | false = program === undefined && "GO_IPFS does not name the reference's program";
+export const withoutGoIpfs: string | false = GO_IPFS === undefined && "GO_IPFS does not name the reference's program";
+export const withoutKubo: string | false = KUBO === undefined && "KUBO does not name the program of today's reference";
 
 /** A daemon on loopback that knows nobody. */
 export class GoIpfs implements AsyncDisposable {
@@ -30,8 +31,12 @@ export class GoIpfs implements AsyncDisposable {
   }
 
   /** `args`: further arguments of `ipfs daemon`; `prepare` gets the folder of the repo. */
-  static async start(args: readonly string[] = [], prepare?: (repo: string) => Promise<void>): Promise<GoIpfs> {
-    if (program === undefined) throw new Error("GO_IPFS is not set");
+  static async start(
+    args: readonly string[] = [],
+    prepare?: (repo: string) => Promise<void>,
+    program = GO_IPFS,
+  ): Promise<GoIpfs> {
+    if (program === undefined) throw new Error("No variable names the program");
     const folder = await mkdtemp(join(tmpdir(), "modhost-go-ipfs-"));
     const env = { ...process.env, IPFS_PATH: folder };
     await promisify(execFile)(program, ["init", "--profile=test"], { env });
@@ -44,6 +49,11 @@ export class GoIpfs implements AsyncDisposable {
     const api = `http://${host}:${port}/api/v0`;
     const answer = await fetch(`${api}/id`, { method: "POST" });
     return new GoIpfs(child, folder, api, (await answer.json()) as { ID: string; Addresses: string[] });
+  }
+
+  /** As `start`, of today's reference. */
+  static startKubo(prepare: (repo: string) => Promise<void>): Promise<GoIpfs> {
+    return GoIpfs.start([], prepare, KUBO);
   }
 
   /** Of its RPC, before `/api/v0`. */

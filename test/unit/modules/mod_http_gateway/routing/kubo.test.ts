@@ -1,0 +1,57 @@
+/** Today's reference as a client of the router: run with KUBO as the path of its program. */
+import assert from "node:assert/strict";
+import { readFile, writeFile } from "node:fs/promises";
+import { join } from "node:path";
+import { test } from "node:test";
+import { fixtures } from "#test/contract/gateway/replay.ts";
+import { GoIpfs, withoutKubo } from "#test/support/go_ipfs.ts";
+import { provided, startRoutingPair } from "./pair.ts";
+
+const methods = ["find-providers", "find-peers", "get-ipns", "put-ipns", "provide"];
+
+/** It has no other router, knows no peer, and asks nothing of the world. */
+const routedBy = (endpoint: string) => async (repo: string) => {
+  const file = join(repo, "config");
+  const config = JSON.parse(await readFile(file, "utf8"));
+  config.AutoConf = { Enabled: false };
+  config.DNS = { Resolvers: {} };
+  config.Ipns.DelegatedPublishers = [];
+  config.Routing = {
+    Type: "custom",
+    Routers: { ours: { Type: "http", Parameters: { Endpoint: endpoint } } },
+    Methods: Object.fromEntries(methods.map((method) => [method, { RouterName: "ours" }])),
+  };
+  await writeFile(file, JSON.stringify(config));
+};
+
+interface Told {
+  readonly Type: number;
+  readonly Responses: readonly { readonly ID: string; readonly Addrs: readonly string[] }[] | null;
+}
+
+const namedBy = (told: readonly Told[], type: number) =>
+  told.filter(({ Type }) => Type === type).flatMap(({ Responses }) => Responses ?? []);
+
+test("Kubo finds blocks, peers and names by this router alone", { skip: withoutKubo }, async () => {
+  await using pair = await startRoutingPair();
+  await using kubo = await GoIpfs.startKubo(routedBy(pair.url));
+  const cid = await provided(pair.other, "who has it?");
+  const where = { ID: pair.otherId, Addrs: [pair.address] };
+  assert.deepEqual(namedBy(await kubo.call<Told>(`routing/findprovs?arg=${cid}`), 4), [where]);
+  assert.deepEqual(namedBy(await kubo.call<Told>(`routing/findpeer?arg=${pair.otherId}`), 2), [where]);
+  assert.deepEqual(await kubo.call(`block/stat?arg=${cid}`), [{ Key: cid, Size: 11 }]);
+
+  const body = fixtures.records.one as string;
+  const given = await fetch(`${pair.url}/routing/v1/ipns/${fixtures.keys.one}`, {
+    method: "PUT",
+    body: Buffer.from(body, "base64"),
+    headers: { "content-type": "application/vnd.ipfs.ipns-record" },
+  });
+  assert.equal(given.status, 200);
+  const [resolved] = await kubo.call<{ Path: string }>(`name/resolve?arg=${fixtures.keys.one}`);
+  assert.equal(resolved?.Path, `/ipfs/${fixtures.cids.site}`);
+
+  await kubo.call(`name/publish?arg=/ipfs/${cid}`);
+  const published = await pair.other.value<{ Path: string }>(`name/resolve?arg=${kubo.id}`);
+  assert.equal(published.Path, `/ipfs/${cid}`);
+});

@@ -1,0 +1,51 @@
+import assert from "node:assert/strict";
+import { test } from "node:test";
+import { listAnswer } from "#modules/mod_http_gateway/routing/lists.ts";
+import type { PeerRecords } from "#modules/mod_http_gateway/routing/look_ups.ts";
+
+/** Counts what was asked of a look-up without end, and whether it was ended. */
+function endless() {
+  const seen = { given: 0, ended: false };
+  async function* records(): PeerRecords {
+    try {
+      for (;;) {
+        seen.given += 1;
+        yield { Schema: "peer", ID: `peer ${seen.given}`, Addrs: ["/ip4/192.0.2.1/tcp/4001"], Protocols: [] };
+      }
+    } finally {
+      seen.ended = true;
+    }
+  }
+  return { seen, records: records() };
+}
+
+const asked = (accept: string, method = "GET") =>
+  ({ request: { method, headers: { accept }, url: {} }, settings: { headers: {} } }) as unknown as Parameters<
+    typeof listAnswer
+  >[2];
+
+test("a document has 100 records, and the look-up ends with the last of them", async () => {
+  const { seen, records } = endless();
+  const { body } = await listAnswer("Providers", records, asked("application/json"));
+  assert.equal(JSON.parse(body as string).Providers.length, 100);
+  assert.deepEqual(seen, { given: 100, ended: true });
+});
+
+test("a stream goes on for as long as it is read", async () => {
+  const { seen, records } = endless();
+  const { body } = await listAnswer("Peers", records, asked("application/x-ndjson"));
+  assert.equal(seen.given, 1);
+  let read = 0;
+  for await (const line of body as AsyncIterable<string>) {
+    assert.match(line, /^\{"Schema":"peer".*\}\n$/);
+    read += 1;
+    if (read === 150) break;
+  }
+  assert.deepEqual(seen, { given: 150, ended: true });
+});
+
+test("HEAD of a stream looks for one", async () => {
+  const { seen, records } = endless();
+  const { body } = await listAnswer("Peers", records, asked("application/x-ndjson", "HEAD"));
+  assert.deepEqual([body, seen], ["", { given: 1, ended: true }]);
+});
