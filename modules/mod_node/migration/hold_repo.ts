@@ -93,7 +93,8 @@ interface PlainFile {
 async function* plainFiles({ path, stores: { levelDb } }: Repo): AsyncGenerator<PlainFile> {
   const copies = (await namesIn(path)).filter((name) => name.startsWith(copyPrefix));
   const keys = (await namesIn(join(path, "keystore"))).map((name) => join("keystore", name));
-  const lists = (await namesIn(join(path, "denylists"))).map((name) => join("denylists", name));
+  const denylists = (await namesIn(join(path, "denylists"))).filter((name) => name.endsWith(".deny"));
+  const lists = denylists.map((name) => join("denylists", name));
   for (const name of ["version", "datastore_spec", "swarm.key", "config", ...copies, ...keys, ...lists]) {
     const file = join(path, name);
     const content = await readFile(file).catch(absent);
