@@ -8,6 +8,8 @@ import { addressOf, ask } from "./api.js";
 const listeners = new Map();
 /** @type {Set<(state: Connection) => void>} */
 const watchers = new Set();
+/** @type {Set<() => void>} */
+const opened = new Set();
 /** @type {Connection} */
 let state = "connecting";
 /** @type {AbortController | undefined} */
@@ -37,6 +39,16 @@ export function follow(topic, hear) {
   };
 }
 
+/**
+ * Hears, until the function that this gives is called, that events come from now on: what was loaded before may lack what
+ * happened between that and now.
+ * @param {() => void} hear
+ */
+export function whenOpened(hear) {
+  opened.add(hear);
+  return () => void opened.delete(hear);
+}
+
 /** @param {number} wait milliseconds */
 function reopen(wait) {
   clearTimeout(again);
@@ -53,6 +65,7 @@ async function open() {
     if (!response.ok || response.body === null) throw new Error(`answered ${response.status}`);
     become("connected");
     pause = 500;
+    for (const hear of opened) hear();
     await read(response.body);
   } catch {}
   if (own.signal.aborted) return;

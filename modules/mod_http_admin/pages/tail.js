@@ -1,7 +1,7 @@
 /** The latest of something that goes on: what was there before, then what comes, bounded, held while somebody reads. */
 import { useEffect, useRef, useState } from "preact/hooks";
 import { useApi } from "./data.js";
-import { useTopic } from "./live.js";
+import { useConnection, useTopic, whenOpened } from "./live.js";
 
 /** A browser draws no faster than this; what comes meanwhile is drawn at once. */
 const DRAW = 200;
@@ -19,7 +19,16 @@ export function useTail({ path, query = {}, topic, keyOf, matches, max = 500 }) 
     waiting.current.push(value);
     if (waiting.current.length > max) waiting.current.shift();
   });
-  useEffect(() => setCome([]), [past.data]);
+  useEffect(() => whenOpened(() => void past.reload()), [past.reload]);
+  const connection = useConnection();
+  const wasLost = useRef(false);
+  useEffect(() => {
+    if (connection === "lost") wasLost.current = true;
+    if (connection !== "connected" || !wasLost.current) return;
+    wasLost.current = false;
+    // Another process may count anew.
+    setCome([]);
+  }, [connection]);
   useEffect(() => {
     if (isPaused) return undefined;
     const timer = setInterval(() => {

@@ -213,6 +213,30 @@ describe("requests, routes and the log", () => {
   });
 });
 
+describe("what happens between the loading of a page and its stream of events", () => {
+  test("is shown as well", async () => {
+    await using tab = await opened(browser, `${server.base}/admin/`);
+    const { page } = tab;
+    await settled(page);
+    const asked = Promise.withResolvers<void>();
+    const missed = Promise.withResolvers<void>();
+    await page.route("**/admin/api/events?*requests*", async (route) => {
+      asked.resolve();
+      await missed.promise;
+      await route.continue();
+    });
+    await page.getByRole("link", { name: "Requests", exact: true }).click();
+    await settled(page);
+    await asked.promise;
+    await fetch(`${server.base}/shop/items/between`);
+    missed.resolve();
+    await page
+      .getByRole("row", { name: /items\/between/ })
+      .first()
+      .waitFor();
+  });
+});
+
 describe("a long log", () => {
   test("of lines of several rows is as long as all of them, and scrolled to where one drags", async () => {
     const MANY = 300;
