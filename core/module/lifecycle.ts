@@ -1,12 +1,13 @@
 import type { Config } from "../config/index.ts";
 import type { ModuleState } from "../types.ts";
 import { ModhostError, reasonOf } from "../util/errors.ts";
+import { Builder } from "./builder.ts";
 import type { ModuleCode } from "./code.ts";
 import { commitAll } from "./commit.ts";
 import { Deadline } from "./deadline.ts";
 import { Failures } from "./failures.ts";
 import { inOrder, withDependants } from "./graph.ts";
-import { Instance, type InstanceFacts, type InstanceOptions, keyOf } from "./instance.ts";
+import { type Instance, type InstanceFacts, keyOf } from "./instance.ts";
 import { cycle, Instances } from "./instances.ts";
 import { moduleName } from "./locate.ts";
 import type { Dependency, Dependent } from "./module_context.ts";
@@ -24,6 +25,7 @@ export class Modules {
   readonly #deps: ModulesDeps;
   readonly #instances = new Instances();
   readonly #failures: Failures;
+  readonly #builder: Builder;
   /** What is out, and why. */
   readonly quarantined: QuarantineList;
   /** Loaded into the running host: their ports are not awaited yet, nor are they told that these are open. */
@@ -35,6 +37,14 @@ export class Modules {
   constructor(deps: ModulesDeps) {
     this.#deps = deps;
     this.#failures = new Failures(deps.context.log);
+    const { context, catalog } = deps;
+    this.#builder = new Builder({
+      context,
+      catalog,
+      instances: this.#instances,
+      ensureDependency: (name, dependency, host, operation) =>
+        this.#ensureDependency(name, dependency, host, operation),
+    });
     this.quarantined = new QuarantineList({
       items: deps.context.items,
       instances: this.#instances,
@@ -181,7 +191,7 @@ export class Modules {
         }),
       remember: () => this.quarantined.remember(),
       finishLoads: () => this.#finishLoads(),
-      build: (code, place, options) => this.#build(code, place, options),
+      build: (code, place, options) => this.#builder.build(code, place, options),
       commit: (instances) => this.#commit(instances),
       replace: (leaving) => {
         const waits = leaving.flatMap((instance) => instance.withdraw());
@@ -253,7 +263,10 @@ export class Modules {
       for (const instance of old) {
         const saved = await instance.save();
         const options = { reloading: true, group: built, saved };
-        built.set(instance.key, await this.#build(found.includes(instance) ? code : instance.code, instance, options));
+        built.set(
+          instance.key,
+          await this.#builder.build(found.includes(instance) ? code : instance.code, instance, options),
+        );
       }
       progress.step(`loaded ${fresh().map(labelOf).join(", ")} beside the running ones`);
       this.#commit(inOrder(fresh()));
@@ -307,7 +320,7 @@ export class Modules {
     const place = code.global ? "*" : host;
     for (const dependency of code.depends) await this.#ensureDependency(name, dependency, place, operation);
     const instance = await withState(this.#deps.takeSaved(keyOf(name, place)), (options) =>
-      this.#build(code, { name, host: place }, { reloading: false, ...options }, operation),
+      this.#builder.build(code, { name, host: place }, { reloading: false, ...options }, operation),
     );
     try {
       this.#commit([instance]);
@@ -321,41 +334,6 @@ export class Modules {
     this.#failures.forget(name, place === "*" ? undefined : instance.host);
     announce("module-loaded", { module: name, host: instance.host });
     return instance;
-  }
-
-  /** Runs the code until no dependency is missing: an attempt that misses one is undone, and begins again with it. */
-  async #build(
-    code: ModuleCode,
-    { name, host }: { name: string; host: string },
-    options: InstanceOptions & { saved?: { value: unknown } },
-    operation: Operation = newOperation({ chain: [name] }),
-  ): Promise<Instance> {
-    const { context, catalog } = this.#deps;
-    for (const dependency of options.reloading ? code.depends : []) {
-      const planned = [keyOf(dependency, host), keyOf(dependency, "*")].some((key) => options.group?.has(key));
-      if (!planned) await this.#ensureDependency(name, dependency, host, operation);
-    }
-    for (;;) {
-      const instance = new Instance(code, host, context, options);
-      for (const dependency of code.depends) {
-        const found = this.dependencyOf(instance, dependency);
-        if (found !== undefined) instance.depends.add(found.key);
-      }
-      this.#instances.begin(instance);
-      const outcome = await instance
-        .run(() => catalog.hostsOf(name), options.saved)
-        .catch((error: unknown) => ({ error }));
-      this.#instances.end(instance);
-      if (instance.missing === undefined && outcome === undefined) {
-        if (!options.reloading || instance.host === host) return instance;
-        await instance.abandon();
-        const reason = "it has become global: unload it and load it again";
-        throw new ModhostError("MODULE_FAILED", { name, step: "reloading", reason });
-      }
-      await instance.abandon();
-      if (instance.missing === undefined) throw outcome?.error;
-      await this.#ensureDependency(name, instance.missing, instance.host, operation);
-    }
   }
 
   async #ensureDependency(name: string, dependency: string, host: string, operation: Operation): Promise<void> {
