@@ -242,8 +242,9 @@ describe("two nodes on loopback", () => {
     const bitswap = await one.get<BitswapState>("/node/bitswap");
     assert.ok(bitswap.ledgers.some(({ peer: from, exchanged }) => from === id && exchanged >= 3));
     await one.post("/node/peers/disconnect", { address: `/p2p/${id}` });
-    // The other one may have been dialling back, to see whether it can: that connection goes by itself.
-    const isListed = async () => (await one.get<PeerList>("/node/peers")).peers.some((each) => each.id === id);
+    // Either may dial the other again at once, to announce the blocks or to see whether it can: that is another connection.
+    const isListed = async () =>
+      (await one.get<PeerList>("/node/peers")).peers.some((each) => each.id === id && each.opened === peer?.opened);
     while (await isListed()) await sleep(50);
   });
 
