@@ -25,7 +25,7 @@ const folder = await mkdtemp(join(tmpdir(), "modhost-docs-"));
 after(() => rm(folder, { recursive: true, force: true }));
 
 const pages = ["README.md", "CONTRIBUTING.md"];
-for (const part of ["docs/guides", "docs/reference"]) {
+for (const part of ["docs/guides", "docs/guides/operate", "docs/reference"]) {
   const names = await readdir(join(project, part));
   pages.push(...names.filter((name) => name.endsWith(".md")).map((name) => `${part}/${name}`));
 }

@@ -1,19 +1,13 @@
-/** Links of the README and of all pages under docs lead to files and headings that exist. */
+/** Links of the README, of all pages under docs and of the pages of modules lead to files and headings that exist. */
 import assert from "node:assert/strict";
-import { existsSync, readdirSync } from "node:fs";
+import { existsSync, globSync } from "node:fs";
 import { readFile } from "node:fs/promises";
 import { join, relative, resolve } from "node:path";
 import { describe, test } from "node:test";
 import { anchor } from "#test/tools/generate/markdown.ts";
 import { project } from "./guides/support.ts";
 
-const below = readdirSync(join(project, "docs"), { recursive: true, encoding: "utf8" });
-const pages = [
-  "README.md",
-  "CONTRIBUTING.md",
-  "CHANGELOG.md",
-  ...below.filter((name) => name.endsWith(".md")).map((name) => `docs/${name}`),
-];
+const pages = globSync(["{README,CONTRIBUTING,CHANGELOG}.md", "{docs,modules}/**/*.md"], { cwd: project });
 
 /** A page without its blocks of code. */
 async function textOf(page: string): Promise<string> {

@@ -31,7 +31,7 @@ export function adminApiPage(parts: readonly AdminPart[]): string {
 
 const introduction = `What looks at a running server and changes it, over HTTP: at the Unix socket \`<data_path>/admin.sock\` for the user of
 the server, and at \`${base}\` of its ports for the same user of this machine and for callers with
-[a token](../guides/operate.md#tokens). [Operate](../guides/operate.md#the-admin-api) tells who is let in. Answers are JSON. The commands \`modhost status\`,
+[a token](../guides/operate/tokens.md). [Operate](../guides/operate/control.md#the-admin-api) tells who is let in. Answers are JSON. The commands \`modhost status\`,
 \`reload\`, \`load\`, \`unload\`, \`stop\` and \`token\` are clients of it. Modules [add operations of their own](module-api.md#adminoperation);
 \`GET ${base}/openapi.json\` of a server has them all, as OpenAPI.
 

@@ -40,7 +40,7 @@ A single value stands for a list of one. \`null\` is the same as not set. A wron
 unknown name is a warning with the nearest known one. An option marked "per host" may also stand in an entry of \`hosts\`,
 where it wins over the server's. \`modhost check\` tells whether a configuration is valid, and tries its paths and ports.
 
-The last column tells what a [reload of the configuration](../guides/operate.md#change-the-configuration-while-it-runs)
+The last column tells what a [reload of the configuration](../guides/operate/configure.md#change-the-configuration-while-it-runs)
 makes of another value. Where it exchanges the module, those are all modules that have read the option, as in a reload of
 each, and those that depend on them. What applies from then on concerns what the host itself loads, starts or counts after it.
 

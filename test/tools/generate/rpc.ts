@@ -52,7 +52,7 @@ true. Options that may be repeated (\`list\`) are given once for each value. Fil
 body: the file name of a part is its path, with \`/\` written as \`%2F\`; parts of the type \`application/x-directory\` are folders,
 of \`application/symlink\` links. Where an argument may come from the body, each line of the first part is one value.
 
-The effect of a command is for the scopes of [tokens](../../guides/operate.md#tokens): \`read\` looks, which may fetch and keep what is
+The effect of a command is for the scopes of [tokens](../../guides/operate/tokens.md): \`read\` looks, which may fetch and keep what is
 looked at; \`write\` changes what the node has, is told or does for others, ends it, runs a program, or hands out a private key.
 
 A running host describes all of it, as OpenAPI 3.1, at \`GET /api/openapi.json\`.`;
