@@ -8,6 +8,7 @@ import type { CID } from "multiformats/cid";
 import type { BlockService, BlockSource } from "../../storage/blockstore/block_service.ts";
 import { BufferPool } from "../../storage/blockstore/buffer_pool.ts";
 import type { NodeLog } from "../../util/log.ts";
+import type { ProviderRecord } from "../routing/provider_record.ts";
 import { MPLEX } from "../swarm/patches/mplex/mplex_factory.ts";
 import { PatchNotices } from "../swarm/patches/notices.ts";
 import { widenWindow, YAMUX } from "../swarm/patches/yamux/receive_window.ts";
@@ -19,10 +20,10 @@ import { Ledger } from "./ledger.ts";
 import { type DecodedMessage, protocols } from "./message.ts";
 import type { OpenedStream } from "./message_queue.ts";
 import type { RefcountedBuffer } from "./refcounted_buffer.ts";
-import { type Provider, type Providers, Session } from "./session.ts";
+import { type Providers, Session } from "./session.ts";
 import { WantManager } from "./want_manager.ts";
 
-export type { Provider, Providers };
+export type { Providers };
 
 /** What is used of libp2p. */
 export type Host = Pick<
@@ -299,8 +300,8 @@ export class Bitswap implements BlockSource {
     this.#host.hangUp(peer.id).catch(() => {});
   }
 
-  async #dialProvider({ id, multiaddrs }: Provider, signal: AbortSignal): Promise<void> {
-    const addresses = multiaddrs.map((address) =>
+  async #dialProvider({ id, addresses: found }: ProviderRecord, signal: AbortSignal): Promise<void> {
+    const addresses = found.map((address) =>
       address.getComponents().some(({ name }) => name === "p2p") ? address : address.encapsulate(`/p2p/${id}`),
     );
     try {

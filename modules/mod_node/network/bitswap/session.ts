@@ -1,20 +1,14 @@
 /** Wants that belong together: a peer that had one block of a file is asked for the next. */
-import type { PeerId } from "@libp2p/interface";
-import type { Multiaddr } from "@multiformats/multiaddr";
 import type { CID } from "multiformats/cid";
+import { type ProviderRecord, speaksBitswap } from "../routing/provider_record.ts";
 import type { BitswapPeer } from "./bitswap_peer.ts";
 import type { Want, WantSession } from "./want.ts";
-
-export interface Provider {
-  readonly id: PeerId;
-  readonly multiaddrs: readonly Multiaddr[];
-}
 
 /** Finds peers that have a block: the routing system. */
 export interface Providers {
   /** CIDs that wait to be provided. */
   readonly queued?: number;
-  findProviderPeers(cid: CID, signal: AbortSignal): AsyncIterable<Provider>;
+  findProviderPeers(cid: CID, signal: AbortSignal): AsyncIterable<ProviderRecord>;
 }
 
 /** What all sessions share. */
@@ -23,7 +17,7 @@ export interface SessionDeps {
   readonly peers: ReadonlyMap<string, BitswapPeer>;
   readonly providers: Providers | undefined;
   /** Connects to a provider, which then is one of `peers`. Never rejects. */
-  connect(provider: Provider, signal: AbortSignal): Promise<void>;
+  connect(provider: ProviderRecord, signal: AbortSignal): Promise<void>;
   /** Has a want requested soon, or as soon as a peer can be asked for more. */
   enqueue(want: Want): void;
 }
@@ -141,6 +135,7 @@ export class Session implements WantSession {
       let found = 0;
       for await (const provider of providers.findProviderPeers(cid, signal)) {
         if (signal.aborted) break;
+        if (!speaksBitswap(provider)) continue;
         const peer = peers.get(provider.id.toString());
         if (peer !== undefined) this.addPeer(peer);
         else void this.#deps.connect(provider, signal);

@@ -5,13 +5,14 @@ import type { BufferPool } from "../../storage/blockstore/buffer_pool.ts";
 import type { Block } from "../../storage/blockstore/store.ts";
 import { failure } from "../../util/errors.ts";
 import type { NodeLog } from "../../util/log.ts";
+import type { ProviderRecord } from "../routing/provider_record.ts";
 import { AbortGroups } from "./abort_groups.ts";
 import type { BitswapPeer } from "./bitswap_peer.ts";
 import { BlockSizes } from "./block_sizes.ts";
 import { cidOfWireBlock, copyCid, keyOf, keyOfWireBlock } from "./keys.ts";
 import type { BlockPresence, WireBlock } from "./message.ts";
 import type { RefcountedBuffer } from "./refcounted_buffer.ts";
-import type { Provider, Providers, SessionDeps } from "./session.ts";
+import type { Providers, SessionDeps } from "./session.ts";
 import { type Waiter, Want, type WantSession } from "./want.ts";
 
 export interface WantManagerDeps {
@@ -54,7 +55,7 @@ const TICK_MS = 250;
 export class WantManager implements SessionDeps {
   readonly peers = new Map<string, BitswapPeer>();
   providers: Providers | undefined;
-  readonly connect: (provider: Provider, signal: AbortSignal) => Promise<void>;
+  readonly connect: (provider: ProviderRecord, signal: AbortSignal) => Promise<void>;
   readonly received: ReceivedStats = {
     blocks: 0,
     bytes: 0,

@@ -20,6 +20,8 @@ export const eventTypes = {
 export interface PeerAddresses {
   readonly id: PeerId;
   readonly multiaddrs: readonly Multiaddr[];
+  /** Of a provider, where a router tells them: see `ProviderRecord`. */
+  readonly protocols?: readonly string[];
 }
 
 export interface RoutingEvent {

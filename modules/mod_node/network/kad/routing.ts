@@ -8,6 +8,7 @@ import type { MetadataStore } from "../../storage/metadata/store.ts";
 import type { Repo } from "../../storage/repo/repo.ts";
 import { NodeError } from "../../util/errors.ts";
 import type { NodeLog } from "../../util/log.ts";
+import type { ProviderRecord } from "../routing/provider_record.ts";
 import type { Multiaddr } from "../swarm/multiaddr.ts";
 import * as queries from "./dual_dht.ts";
 import { addressesOf, eventTypes, NOT_FOUND_TEXT, type PeerAddresses, type RoutingEvents } from "./events.ts";
@@ -158,18 +159,19 @@ export class Routing {
    * The providers of a block, without this node, for bitswap and pubsub. Those without known addresses come last, when
    * they have been looked up.
    */
-  async *findProviderPeers(cid: CID, signal: AbortSignal): AsyncGenerator<PeerAddresses, void, undefined> {
-    const unlocated: PeerId[] = [];
+  async *findProviderPeers(cid: CID, signal: AbortSignal): AsyncGenerator<ProviderRecord, void, undefined> {
+    const unlocated: ProviderRecord[] = [];
     for await (const { type, responses } of this.findProviders(cid, { count: MAX_PROVIDERS, signal })) {
       const [provider] = type === eventTypes.provider ? (responses ?? []) : [];
       if (provider === undefined || provider.id.equals(this.#libp2p.peerId)) continue;
-      const { id, multiaddrs } = provider;
-      if (multiaddrs.length > 0 || this.#libp2p.getConnections(id).length > 0) yield provider;
-      else unlocated.push(id);
+      const { id, multiaddrs: addresses, protocols = [] } = provider;
+      const record = { id, addresses, protocols };
+      if (addresses.length > 0 || this.#libp2p.getConnections(id).length > 0) yield record;
+      else unlocated.push(record);
     }
-    for (const id of unlocated) {
-      const multiaddrs = await this.addresses(id, signal).catch(() => []);
-      if (multiaddrs.length > 0) yield { id, multiaddrs };
+    for (const record of unlocated) {
+      const addresses = await this.addresses(record.id, signal).catch(() => []);
+      if (addresses.length > 0) yield { ...record, addresses };
     }
   }
 

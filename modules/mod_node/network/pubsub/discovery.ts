@@ -71,9 +71,9 @@ export class Discovery {
 
   async #connect(topic: string, key: CID, signal: AbortSignal): Promise<void> {
     const { routing, swarm, connectedSubscribers } = this.#deps;
-    for await (const { id, multiaddrs } of routing.findProviderPeers(key, signal)) {
+    for await (const { id, addresses } of routing.findProviderPeers(key, signal)) {
       const limit = AbortSignal.any([signal, AbortSignal.timeout(CONNECT_TIMEOUT_MS)]);
-      await swarm.connect(id, multiaddrs, limit).catch(() => undefined);
+      await swarm.connect(id, addresses, limit).catch(() => undefined);
       if (connectedSubscribers(topic) >= ENOUGH_SUBSCRIBERS) return;
     }
   }

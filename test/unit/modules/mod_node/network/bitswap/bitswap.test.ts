@@ -153,7 +153,7 @@ test("providers are searched when no peer has a block, and asked once they are c
   c.bitswap.providers = {
     async *findProviderPeers(cid) {
       searched.push(cid.toString());
-      yield { id: a.id, multiaddrs: a.libp2p.getMultiaddrs() };
+      yield { id: a.id, addresses: a.libp2p.getMultiaddrs(), protocols: [] };
     },
   };
   const session = c.bitswap.session((blocks[0] as (typeof blocks)[0]).cid);

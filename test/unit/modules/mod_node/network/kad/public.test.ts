@@ -23,7 +23,7 @@ test("with a public address a node is a server of the public DHT, and keeps priv
   const cid = await add(a, "public");
   await untilProvided(b, cid, a);
   const [found] = await Array.fromAsync(b.routing.findProviderPeers(cid, soon()));
-  assert.ok(found?.multiaddrs.map(String).includes(addresses.a));
+  assert.ok(found?.addresses.map(String).includes(addresses.a));
   const told = await outcome(b.routing.closestPeers(a.id.toMultihash().bytes, soon()));
   assert.deepEqual(
     told.events.filter(({ type }) => type === 2).map(({ id }) => String(id)),
