@@ -14,6 +14,7 @@ import { type Listening, openListeners } from "./http/listeners.ts";
 import { mountApi } from "./http/mount.ts";
 import { scopeFault } from "./http/token_scopes.ts";
 import { type Token, tokensFrom } from "./http/tokens.ts";
+import { mountWebUi, type WebUi } from "./http/webui.ts";
 import { options } from "./options.ts";
 import { CommandLog } from "./rpc/command_log.ts";
 
@@ -26,6 +27,8 @@ export const global = true;
 export interface HttpApi {
   /** Addresses of the listeners besides the host's own ports. */
   readonly listening: Listening;
+  /** What is at `/webui` of them. */
+  readonly webui: WebUi;
 }
 
 type ApiModule = Module<typeof options>;
@@ -97,7 +100,9 @@ export default function load(module: ApiModule, { required = false, trusted = fa
     return Promise.all([node.lowLevel.repo.announceApi(undefined), gatewayFile.leave()]);
   });
   mountApi(module as Module, api);
+  const webui = mountWebUi(module);
   return {
+    webui,
     get listening() {
       return listening;
     },

@@ -26,6 +26,12 @@ export const options = {
     describe:
       "Encoding of pubsub topics and messages in the API: `plain` as in go-ipfs 0.9, `multibase` for later clients.",
   },
+  api_webui: {
+    type: "string",
+    example: "/srv/ipfs-webui",
+    describe:
+      "A front end for the API, at `/webui` of its addresses: a folder of built files (a relative path counts from the config file's folder), or a CID or content path (`/ipfs/CID`, `/ipns/NAME`), which takes the module `http_gateway`. Its pages may call the API as programs of this machine may.",
+  },
   api_config_edit: {
     type: "boolean",
     default: false,

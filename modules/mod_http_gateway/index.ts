@@ -33,7 +33,10 @@ export default function load(module: GatewayModule): HttpGateway {
     cors: { enabled: false },
   });
   if (module.serves()) serveAtRepoAddress(module as Module, node);
-  return gatewayFor(deps);
+  const served = gatewayFor(deps);
+  // For modules that can do without a gateway, and so do not depend on one.
+  module.add_item("content-gateway", served);
+  return served;
 }
 
 function settingsOf(module: GatewayModule): GatewaySettings {

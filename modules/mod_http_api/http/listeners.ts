@@ -252,8 +252,9 @@ function openAt(
   module.on_release(`connections of ${name}`, close, "listener");
 }
 
-/** Response for `/webui`, where the reference redirects to its web interface. */
-const noPage = "No web interface comes with this node: a program that has one may speak to /api/v0.";
+/** Response for `/webui`, where the reference redirects to its web interface, unless there is one. */
+const noPage =
+  "No web interface comes with this node: the option api_webui names one, and programs may speak to /api/v0.";
 
 /** Routes for all other paths. */
 const elsewhere: RouteTable = {};

@@ -131,10 +131,11 @@ export class Daemon implements Service {
     if (host.state !== "running") return;
     const failed = host.modules().find(({ status }) => status === "failed");
     if (failed !== undefined) throw new Error(failed.note ?? `the module ${failed.name} does not load`);
-    const { api, gateway } = host.exports<HttpApi>("http_api").listening;
+    const { listening, webui } = host.exports<HttpApi>("http_api");
+    const { api, gateway } = listening;
     for (const address of api) {
       this.#say(`API server listening on ${address}`);
-      const url = urlOf(address);
+      const url = webui.isThere ? urlOf(address) : undefined;
       if (url !== undefined) this.#say(`WebUI: ${url}/webui`);
     }
     if (mount !== undefined && !this.#stopping) {
