@@ -1,5 +1,6 @@
 import { parseArgs } from "node:util";
 import { benchFigures } from "./figures.ts";
+import { benchGateway } from "./gateway.ts";
 import { benchHost } from "./host.ts";
 import { benchIsolated } from "./isolated.ts";
 import { benchMount } from "./mount.ts";
@@ -21,6 +22,7 @@ const benches: Record<string, (options: Options) => Promise<void>> = {
   node: benchNode,
   mount: benchMount,
   network: benchNetwork,
+  gateway: benchGateway,
 };
 
 const { positionals, values } = parseArgs({

@@ -13,21 +13,26 @@ const { GO_IPFS, KUBO } = process.env;
 export const withoutGoIpfs: string | false = GO_IPFS === undefined && "GO_IPFS does not name the reference's program";
 export const withoutKubo: string | false = KUBO === undefined && "KUBO does not name the program of today's reference";
 
+interface Identity {
+  readonly ID: string;
+  readonly Addresses: readonly string[] | null;
+}
+
 /** A daemon on loopback that knows nobody. */
 export class GoIpfs implements AsyncDisposable {
   readonly id: string;
-  /** Where it is met, with its id. */
+  /** Where it is met, with its id; "" where it is offline. */
   readonly address: string;
   readonly #api: string;
   readonly #child: ChildProcess;
   readonly #folder: string;
 
-  private constructor(child: ChildProcess, folder: string, api: string, identity: { ID: string; Addresses: string[] }) {
+  private constructor(child: ChildProcess, folder: string, api: string, identity: Identity) {
     this.#child = child;
     this.#folder = folder;
     this.#api = api;
     this.id = identity.ID;
-    this.address = identity.Addresses[0] as string;
+    this.address = identity.Addresses?.[0] ?? "";
   }
 
   /** `args`: further arguments of `ipfs daemon`; `prepare` gets the folder of the repo. */
@@ -48,12 +53,16 @@ export class GoIpfs implements AsyncDisposable {
     const [, , host, , port] = (await readFile(join(folder, "api"), "utf8")).split("/");
     const api = `http://${host}:${port}/api/v0`;
     const answer = await fetch(`${api}/id`, { method: "POST" });
-    return new GoIpfs(child, folder, api, (await answer.json()) as { ID: string; Addresses: string[] });
+    return new GoIpfs(child, folder, api, (await answer.json()) as Identity);
   }
 
   /** As `start`, of today's reference. */
-  static startKubo(prepare: (repo: string) => Promise<void>): Promise<GoIpfs> {
-    return GoIpfs.start([], prepare, KUBO);
+  static startKubo(prepare: (repo: string) => Promise<void>, args: readonly string[] = []): Promise<GoIpfs> {
+    return GoIpfs.start(args, prepare, KUBO);
+  }
+
+  get pid(): number {
+    return this.#child.pid as number;
   }
 
   /** Of its RPC, before `/api/v0`. */

@@ -1,0 +1,100 @@
+import { mkdtemp, rm } from "node:fs/promises";
+import { loadavg, tmpdir } from "node:os";
+import { join } from "node:path";
+import { getAll } from "./gateway/client.ts";
+import { type Server, type Servers, startServers } from "./gateway/servers.ts";
+import { type Asking, type Work, works } from "./gateway/works.ts";
+import { median } from "./measure.ts";
+import { installed } from "./node/servers.ts";
+import { cpuSeconds } from "./node/usage.ts";
+
+const mebibyte = 2 ** 20;
+const ENTRIES = 10_000;
+/** Times that each server has its turn within a round. */
+const TURNS = 4;
+
+export interface GatewayBenchOptions {
+  readonly rounds?: number;
+  /** MiB of the large file. */
+  readonly size?: number;
+  /** Regular expression: only work whose name it matches. */
+  readonly only?: string;
+}
+
+/** Seconds of one round. */
+interface Sample {
+  readonly cpu: number;
+  readonly wall: number;
+}
+
+type Samples = ReadonlyMap<Server, readonly Sample[]>;
+
+/**
+ * The gateway beside Kubo's, where KUBO names its program, and beside a plain server of files: in short turns, so that a machine
+ * that is shared touches all alike. Ratios are taken within each round; figures are medians.
+ */
+export async function benchGateway({ rounds = 5, size = 60, only = "" }: GatewayBenchOptions): Promise<void> {
+  const scale = { size: size * mebibyte, entries: ENTRIES };
+  const folder = await mkdtemp(join(tmpdir(), "modhost-bench-"));
+  try {
+    await using program = await installed();
+    await using servers = await startServers(program.launcher, folder, scale);
+    if (process.env.KUBO === undefined) console.log("Kubo is left out: KUBO does not name its program");
+    console.log(
+      `${rounds} rounds, large file of ${size} MiB (Node ${process.version}); load ${loadavg()[0]?.toFixed(1)}\n`,
+    );
+    console.log("| | server | CPU (ms) | | rate | |\n|---|---|---|---|---|---|");
+    for (const work of works.filter(({ name }) => new RegExp(only).test(name))) {
+      print(work, await play(work, servers, { ...scale, ...servers.content }, rounds), scale);
+    }
+  } finally {
+    await rm(folder, { recursive: true, force: true });
+  }
+}
+
+async function play(work: Work, { all }: Servers, asking: Asking, rounds: number): Promise<Samples> {
+  const known = all.filter(({ isStatic }) => !isStatic || work.plain !== undefined);
+  const samples = new Map<Server, Sample[]>(known.map((server) => [server, []]));
+  // Unmeasured, so that no server is met cold.
+  for (const server of known) await turn(work, server, asking, 0);
+  for (let round = 0; round < rounds; round += 1) {
+    const sums = new Map(known.map((server) => [server, { cpu: 0, wall: 0 }]));
+    for (let at = 0; at < TURNS; at += 1) {
+      // Nobody is always the first.
+      const from = at % known.length;
+      for (const server of [...known.slice(from), ...known.slice(0, from)]) {
+        const { cpu, wall } = await turn(work, server, asking, round * TURNS + at);
+        const sum = sums.get(server) as { cpu: number; wall: number };
+        sum.cpu += cpu;
+        sum.wall += wall;
+      }
+    }
+    for (const [server, sum] of sums) samples.get(server)?.push(sum);
+  }
+  return samples;
+}
+
+async function turn(work: Work, { url, pid, isStatic }: Server, asking: Asking, at: number): Promise<Sample> {
+  const { get, plain = get, count, atOnce } = work;
+  const ask = isStatic ? plain : get;
+  const requests = Array.from({ length: count }, (_, one) => ask(asking, at * count + one));
+  const before = cpuSeconds(pid);
+  const began = performance.now();
+  await getAll(url, requests, atOnce);
+  return { wall: (performance.now() - began) / 1000, cpu: cpuSeconds(pid) - before };
+}
+
+/** CPU time of a request and rate, each with how many times as good ours is. */
+function print({ name, count, unit }: Work, samples: Samples, scale: Pick<Asking, "size" | "entries">): void {
+  const [ours = []] = samples.values();
+  for (const [server, own] of samples) {
+    const figure = (of: (sample: Sample) => number, digits = 0) => median(own.map(of)).toFixed(digits);
+    const times = (of: (sample: Sample) => number) =>
+      own === ours ? "" : `x ${median(own.map((sample, at) => of(sample) / of(ours[at] as Sample))).toFixed(2)}`;
+    const cpu = figure(({ cpu }) => (1000 * cpu) / (count * TURNS), 2);
+    const rate = figure(({ wall }) => ((unit?.of(scale) ?? 1) * count * TURNS) / wall);
+    console.log(
+      `| ${own === ours ? name : ""} | ${server.name} | ${cpu} | ${times((sample) => sample.cpu)} | ${rate} ${unit?.name ?? "requests/s"} | ${times(({ wall }) => wall)} |`,
+    );
+  }
+}

@@ -1,0 +1,122 @@
+/** What every gateway is asked for. */
+import type { Get } from "./client.ts";
+
+/** Bytes of each small file. */
+export const FILE_BYTES = 4096;
+const RANGE_BYTES = 64 * 1024;
+const mebibyte = 2 ** 20;
+
+export interface Scale {
+  /** Bytes of the large file. */
+  readonly size: number;
+  /** Small files. */
+  readonly entries: number;
+}
+
+/** CIDs of what the gateways have. */
+export interface Content {
+  readonly large: string;
+  /** The small files in a directory that is one block. */
+  readonly flat: string;
+  /** The same in a directory that is spread over many. */
+  readonly sharded: string;
+  /** The block of one small file. */
+  readonly leaf: string;
+}
+
+export interface Asking extends Scale, Content {}
+
+export interface Work {
+  readonly name: string;
+  /** Requests that are measured in one go. */
+  readonly count: number;
+  readonly atOnce: number;
+  /** Of the answers to one request, for figures by the second; undefined: one request is one. */
+  readonly unit?: { readonly name: string; of(scale: Scale): number };
+  /** What a gateway is asked, `at` counting the requests. */
+  get(asking: Asking, at: number): Get;
+  /** The same of the server of files; undefined where it has no such thing. */
+  readonly plain?: (asking: Asking, at: number) => Get;
+}
+
+const mebibytes = { name: "MiB/s", of: ({ size }: Scale) => size / mebibyte };
+const filesEach = { name: "files/s", of: ({ entries }: Scale) => entries };
+
+/** Spread over all, in no order. */
+const scattered = (at: number, among: number): number => (at * 7919) % among;
+
+function rangeAt(size: number, at: number): Pick<Get, "headers" | "bytes"> {
+  const from = scattered(at, Math.floor(size / RANGE_BYTES)) * RANGE_BYTES;
+  return { headers: { range: `bytes=${from}-${from + RANGE_BYTES - 1}` }, bytes: RANGE_BYTES };
+}
+
+export const works: readonly Work[] = [
+  {
+    name: "a file of 4 KiB",
+    count: 1000,
+    atOnce: 16,
+    get: ({ sharded }) => ({ path: `/ipfs/${sharded}/f7`, bytes: FILE_BYTES }),
+    plain: () => ({ path: "/small/f7", bytes: FILE_BYTES }),
+  },
+  {
+    name: "10,000 files of 4 KiB, each once",
+    count: 1000,
+    atOnce: 16,
+    get: ({ sharded, entries }, at) => ({ path: `/ipfs/${sharded}/f${scattered(at, entries)}`, bytes: FILE_BYTES }),
+    plain: ({ entries }, at) => ({ path: `/small/f${scattered(at, entries)}`, bytes: FILE_BYTES }),
+  },
+  {
+    name: "a block of 4 KiB",
+    count: 1000,
+    atOnce: 16,
+    get: ({ leaf }) => ({ path: `/ipfs/${leaf}?format=raw`, bytes: FILE_BYTES }),
+  },
+  {
+    name: "a large file",
+    count: 6,
+    atOnce: 2,
+    unit: mebibytes,
+    get: ({ large, size }) => ({ path: `/ipfs/${large}`, bytes: size }),
+    plain: ({ size }) => ({ path: "/large", bytes: size }),
+  },
+  {
+    name: "ranges of 64 KiB of it",
+    count: 500,
+    atOnce: 16,
+    get: ({ large, size }, at) => ({ path: `/ipfs/${large}`, ...rangeAt(size, at) }),
+    plain: ({ size }, at) => ({ path: "/large", ...rangeAt(size, at) }),
+  },
+  {
+    name: "the page of a directory of 10,000",
+    count: 4,
+    atOnce: 2,
+    get: ({ flat, entries }) => ({ path: `/ipfs/${flat}/`, bytes: entries * 100 }),
+  },
+  {
+    name: "the page of a sharded directory of 10,000",
+    count: 4,
+    atOnce: 2,
+    get: ({ sharded, entries }) => ({ path: `/ipfs/${sharded}/`, bytes: entries * 100 }),
+  },
+  {
+    name: "an archive (CAR) of the large file",
+    count: 4,
+    atOnce: 2,
+    unit: mebibytes,
+    get: ({ large, size }) => ({ path: `/ipfs/${large}?format=car`, bytes: size }),
+  },
+  {
+    name: "an archive (CAR) of 10,000 files",
+    count: 2,
+    atOnce: 2,
+    unit: filesEach,
+    get: ({ flat, entries }) => ({ path: `/ipfs/${flat}?format=car`, bytes: entries * FILE_BYTES }),
+  },
+  {
+    name: "a tar of 10,000 files",
+    count: 2,
+    atOnce: 2,
+    unit: filesEach,
+    get: ({ flat, entries }) => ({ path: `/ipfs/${flat}?format=tar`, bytes: entries * FILE_BYTES }),
+  },
+];
