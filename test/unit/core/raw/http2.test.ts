@@ -4,6 +4,7 @@ import { subscribe, unsubscribe } from "node:diagnostics_channel";
 import { EventEmitter, once } from "node:events";
 import http2 from "node:http2";
 import { describe, test } from "node:test";
+import type { TLSSocket } from "node:tls";
 import { frame, openFrames, requestBlock, requestFrame, resetFrame } from "#test/support/frames.ts";
 import { withHost } from "#test/support/host.ts";
 import { RawConnection } from "#test/support/raw.ts";
@@ -42,6 +43,14 @@ const open = () => {
   return session;
 };
 
+/** Until the connection is closed, also while we still write to it. */
+async function closed(socket: TLSSocket): Promise<void> {
+  await new Promise<void>((resolve, reject) => {
+    socket.once("close", resolve);
+    AbortSignal.timeout(60_000).addEventListener("abort", () => reject(new Error("The connection stays open")));
+  });
+}
+
 /** Opens streams and resets each at once, until the server ends the connection or `count` were sent. */
 async function rapidReset(count: number): Promise<{ sent: number; ended: boolean }> {
   const socket = await openFrames(host().https);
@@ -59,7 +68,7 @@ async function rapidReset(count: number): Promise<{ sent: number; ended: boolean
     socket.write(Buffer.concat(frames));
     await new Promise(setImmediate);
   }
-  if (!ended) await once(socket, "close", { signal: AbortSignal.timeout(3000) }).catch(() => undefined);
+  if (!ended) await closed(socket).catch(() => undefined);
   socket.destroy();
   return { sent, ended };
 }
@@ -205,7 +214,7 @@ describe("clients that stand still", { concurrency: true }, () => {
 
   test("a stream whose window stays shut is cut", async () => {
     const socket = await openFrames(hasty().https, 0);
-    const cut = once(heard, "endless", { signal: AbortSignal.timeout(5000) });
+    const cut = once(heard, "endless", { signal: AbortSignal.timeout(60_000) });
     socket.write(requestFrame(1, "GET", "/still/endless"));
     await cut;
     socket.destroy();
@@ -214,7 +223,7 @@ describe("clients that stand still", { concurrency: true }, () => {
   test("a stream whose body never comes is answered 408, and the session ends when it is idle", async () => {
     const session = http2.connect(`https://127.0.0.1:${hasty().https}`, { rejectUnauthorized: false });
     session.on("error", () => undefined);
-    const over = once(session, "close", { signal: AbortSignal.timeout(5000) });
+    const over = once(session, "close", { signal: AbortSignal.timeout(60_000) });
     const stream = session.request({ ":method": "POST", ":path": "/still/body" });
     let status = 0;
     stream.on("response", (headers) => {
@@ -227,7 +236,7 @@ describe("clients that stand still", { concurrency: true }, () => {
 
   test("a header block that never ends is given up", async () => {
     const socket = await openFrames(hasty().https);
-    const over = once(socket, "close", { signal: AbortSignal.timeout(5000) });
+    const over = closed(socket);
     socket.write(frame("headers", 0, 1, requestBlock("GET", "/still/endless")));
     const flood = setInterval(() => socket.write(frame("continuation", 0, 1, Buffer.alloc(1000, 0x0f))), 5);
     try {
@@ -240,6 +249,6 @@ describe("clients that stand still", { concurrency: true }, () => {
 
   test("a connection that speaks TLS and then nothing is closed", async () => {
     const socket = await openFrames(hasty().https);
-    await once(socket, "close", { signal: AbortSignal.timeout(5000) });
+    await closed(socket);
   });
 });
