@@ -50,6 +50,17 @@ export const nodeMetrics = {
   modhost_node_bitswap_malformed_total: { kind: "counter", help: "Messages received that could not be read." },
   modhost_node_bitswap_refused_wants_total: { kind: "counter", help: "Wants of peers beyond their bounds." },
   modhost_node_bitswap_partners: { kind: "gauge", help: "Connected peers that speak bitswap." },
+  modhost_node_http_sources: { kind: "gauge", help: "Gateways that blocks are fetched from over HTTP." },
+  modhost_node_http_source_requests_total: {
+    kind: "counter",
+    help: "Requests for blocks over HTTP, by what came of them.",
+    labels: ["result"],
+  },
+  modhost_node_http_source_bytes_total: {
+    kind: "counter",
+    unit: "bytes",
+    help: "Bytes of blocks that came over HTTP; those of bitswap contain them.",
+  },
   modhost_node_connections: { kind: "gauge", help: "Connections to peers.", labels: ["direction"] },
   modhost_node_network_bytes_total: {
     kind: "counter",
@@ -134,6 +145,7 @@ async function countPins({ pins }: LowLevelNode): Promise<Record<"recursive" | "
 
 function addNetwork(samples: Samples, network: Network): void {
   addBitswap(samples, network);
+  addHttpSources(samples, network);
   addConnections(samples, network);
   addBandwidth(samples, network);
   const { routing } = network;
@@ -162,6 +174,15 @@ function addBitswap(samples: Samples, { bitswap }: Network): void {
   samples.add("modhost_node_bitswap_malformed_total", stat.malformedMessages);
   samples.add("modhost_node_bitswap_refused_wants_total", stat.wantsRefused);
   samples.add("modhost_node_bitswap_partners", stat.peers.length);
+}
+
+function addHttpSources(samples: Samples, { httpSources }: Network): void {
+  const { bytes, ...results } = httpSources.counts;
+  samples.add("modhost_node_http_sources", httpSources.size);
+  for (const [result, count] of Object.entries(results)) {
+    samples.add("modhost_node_http_source_requests_total", count, { result });
+  }
+  samples.add("modhost_node_http_source_bytes_total", bytes);
 }
 
 function addConnections(samples: Samples, { libp2p }: Network): void {

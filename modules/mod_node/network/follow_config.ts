@@ -2,6 +2,7 @@
 import type { Repo } from "../storage/repo/repo.ts";
 import { type ConfigPath, isOfNetwork } from "../storage/repo/schema.ts";
 import type { NodeLog } from "../util/log.ts";
+import type { HttpSources } from "./http_retrieval/http_sources.ts";
 import type { Names } from "./ipns/names.ts";
 import type { Routing } from "./kad/routing.ts";
 import { renewRouting } from "./kad/services.ts";
@@ -13,6 +14,7 @@ export interface LiveParts {
   readonly swarm: Swarm;
   readonly routing: Routing;
   readonly names: Names;
+  readonly httpSources: HttpSources;
 }
 
 interface Rule {
@@ -62,6 +64,17 @@ export const rules: readonly Rule[] = [
   },
   { paths: ["AutoNAT.ServiceMode", "AutoNAT.Throttle"], apply: ({ swarm }) => swarm.live.renewAutoNat() },
   { paths: ["Reprovider.Interval", "Reprovider.Strategy"], apply: ({ routing }) => routing.renewReprovider() },
+  {
+    paths: [
+      "HTTPRetrieval.Enabled",
+      "HTTPRetrieval.Allowlist",
+      "HTTPRetrieval.Denylist",
+      "HTTPRetrieval.NumWorkers",
+      "HTTPRetrieval.MaxBlockSize",
+      "HTTPRetrieval.TLSInsecureSkipVerify",
+    ],
+    apply: ({ httpSources }) => httpSources.renew(),
+  },
   { paths: ["Routing.Type"], apply: ({ config, swarm }) => renewRouting(swarm.libp2p, config) },
   { paths: ["Experimental.StrategicProviding"], apply: ({ routing }) => routing.renewProviding() },
   {

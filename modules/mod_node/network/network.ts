@@ -10,6 +10,8 @@ import { settledWithin } from "../util/async/settled_within.ts";
 import type { NodeLog } from "../util/log.ts";
 import { Bitswap } from "./bitswap/bitswap.ts";
 import { NetworkConfig } from "./follow_config.ts";
+import { HttpSources } from "./http_retrieval/http_sources.ts";
+import { retrievalSettings } from "./http_retrieval/settings.ts";
 import { fetchService } from "./ipns/fetch_protocol.ts";
 import type { Names } from "./ipns/names.ts";
 import { Routing } from "./kad/routing.ts";
@@ -44,6 +46,8 @@ export interface Network {
   readonly swarm: Swarm;
   /** Blocks from peers and for peers. */
   readonly bitswap: Bitswap;
+  /** Blocks from gateways, over HTTP. */
+  readonly httpSources: HttpSources;
   /** Providers of blocks, addresses of peers, and records. */
   readonly routing: Routing;
   /** Undefined when it is off. */
@@ -91,6 +95,12 @@ async function openWith(node: NetworkDeps, live: NetworkConfig): Promise<Network
   });
   const { libp2p } = swarm;
   const bitswap = new Bitswap({ libp2p, blocks, log, patches });
+  const httpSources = new HttpSources({
+    receiver: bitswap.receiver,
+    settings: () => retrievalSettings(repo.config),
+    isFiltered: (ip) => swarm.filters.blocksHost(ip),
+    log,
+  });
   const routing = new Routing({ libp2p, repo, blocks, metadata, pins, log });
   const p2p = new P2p({ libp2p, swarm, log });
   const router = routerOf(libp2p);
@@ -102,6 +112,7 @@ async function openWith(node: NetworkDeps, live: NetworkConfig): Promise<Network
       () => pubsub?.stop(),
       () => names.goOffline(),
       () => routing.stop(),
+      () => httpSources.close(),
       () => bitswap.stop(),
       () => p2p.stop(),
     ];
@@ -111,6 +122,7 @@ async function openWith(node: NetworkDeps, live: NetworkConfig): Promise<Network
   });
   try {
     bitswap.providers = routing;
+    bitswap.sources = httpSources;
     swarm.findPeer = (id, signal) => routing.addresses(id, signal);
     // Protocols are registered before the first peer asks for them.
     await bitswap.start();
@@ -121,12 +133,12 @@ async function openWith(node: NetworkDeps, live: NetworkConfig): Promise<Network
     if (pubsub !== undefined)
       pubsub.discovery = new Discovery({ routing, swarm, connectedSubscribers: (topic) => pubsub.peers(topic).length });
     await names.goOnline({ libp2p, routing, pubsub });
-    await live.begin({ swarm, routing, names });
+    await live.begin({ swarm, routing, names, httpSources });
   } catch (error) {
     await close();
     throw error;
   }
-  return { libp2p, swarm, bitswap, routing, pubsub, p2p, close };
+  return { libp2p, swarm, bitswap, httpSources, routing, pubsub, p2p, close };
 }
 
 function once<T>(work: () => Promise<T>): () => Promise<T> {

@@ -9,10 +9,12 @@ import type { BlockService, BlockSource } from "../../storage/blockstore/block_s
 import { BufferPool } from "../../storage/blockstore/buffer_pool.ts";
 import type { NodeLog } from "../../util/log.ts";
 import type { ProviderRecord } from "../routing/provider_record.ts";
+import { isHttp } from "../swarm/multiaddr.ts";
 import { MPLEX } from "../swarm/patches/mplex/mplex_factory.ts";
 import { PatchNotices } from "../swarm/patches/notices.ts";
 import { widenWindow, YAMUX } from "../swarm/patches/yamux/receive_window.ts";
 import { BitswapPeer } from "./bitswap_peer.ts";
+import type { OtherSources, SourceReceiver } from "./block_peer.ts";
 import type { BlockSizes } from "./block_sizes.ts";
 import { DecisionEngine, type DecisionEngineOptions } from "./decision_engine.ts";
 import { Inbound } from "./inbound.ts";
@@ -123,6 +125,15 @@ export class Bitswap implements BlockSource {
 
   set providers(providers: Providers | undefined) {
     this.#wants.providers = providers;
+  }
+
+  /** Where blocks come from beside bitswap; it tells `receiver` what they answer. */
+  set sources(sources: OtherSources) {
+    this.#wants.sources = sources;
+  }
+
+  get receiver(): SourceReceiver {
+    return this.#wants;
   }
 
   async start(): Promise<void> {
@@ -266,6 +277,7 @@ export class Bitswap implements BlockSource {
   #removePeer(peer: BitswapPeer, reason: Error): void {
     this.#inbound.get(peer)?.close(reason);
     this.#inbound.delete(peer);
+    peer.state = "gone";
     this.#engine.removePeer(peer);
     this.#wants.removePeer(peer);
     peer.queue.close(reason);
@@ -301,7 +313,9 @@ export class Bitswap implements BlockSource {
   }
 
   async #dialProvider({ id, addresses: found }: ProviderRecord, signal: AbortSignal): Promise<void> {
-    const addresses = found.map((address) =>
+    const transports = found.filter((address) => !isHttp(address));
+    if (transports.length === 0 && found.length > 0) return;
+    const addresses = transports.map((address) =>
       address.getComponents().some(({ name }) => name === "p2p") ? address : address.encapsulate(`/p2p/${id}`),
     );
     try {

@@ -1,5 +1,6 @@
 /** One connected peer that speaks bitswap. */
 import type { PeerId } from "@libp2p/interface";
+import type { BlockPeer } from "./block_peer.ts";
 import { Ledger } from "./ledger.ts";
 import { MessageQueue, type MessageQueueOptions, type OpenStream } from "./message_queue.ts";
 import { PendingRequests } from "./pending_requests.ts";
@@ -8,13 +9,15 @@ import { PendingRequests } from "./pending_requests.ts";
 const MAX_FAULTS = 16;
 const FORGIVE_ONE_MS = 1000;
 
-export class BitswapPeer {
+export class BitswapPeer implements BlockPeer {
   readonly id: PeerId;
   /** The text of its id. */
   readonly name: string;
   readonly ledger = new Ledger();
   readonly queue: MessageQueue;
   readonly pending: PendingRequests;
+  /** Set when it has disconnected. */
+  state: "ready" | "gone" = "ready";
   #faults = 0;
   #faultAt = 0;
 

@@ -1,7 +1,20 @@
 /** What one peer is asked for, and how fast it answers. */
 import type { CID } from "multiformats/cid";
 import type { WantlistEntry } from "./message.ts";
-import type { MessageQueue } from "./message_queue.ts";
+
+/** What carries requests to the peer. */
+export interface RequestQueue {
+  addWant(key: string, entry: WantlistEntry): void;
+  /** Takes a want back. */
+  addCancel(key: string, cid: CID): void;
+}
+
+export interface PendingOptions {
+  /** Blocks that may be on their way now. */
+  readonly room?: (() => number) | undefined;
+  /** Milliseconds of silence after which a block is overdue, at least. */
+  readonly minTimeoutMs?: number;
+}
 
 interface PendingRequest {
   readonly cid: CID;
@@ -42,7 +55,9 @@ const REPEAT_AFTER_MS = 5000;
 const blend = (old: number, now: number) => old + (now - old) * 0.25;
 
 export class PendingRequests {
-  readonly #queue: MessageQueue;
+  readonly #queue: RequestQueue;
+  readonly #room: (() => number) | undefined;
+  readonly #minTimeout: number;
   readonly #requests = new Map<string, PendingRequest>();
   readonly #cancelled = new Set<string>();
   #blocks = 0;
@@ -51,16 +66,35 @@ export class PendingRequests {
   #size = INITIAL_BLOCK_SIZE;
   #lastReceived = 0;
 
-  constructor(queue: MessageQueue) {
+  constructor(queue: RequestQueue, { room, minTimeoutMs = MIN_TIMEOUT_MS }: PendingOptions = {}) {
     this.#queue = queue;
+    this.#room = room;
+    this.#minTimeout = minTimeoutMs;
   }
 
   /** One block more may be requested. */
   get hasRoom(): boolean {
     return (
       this.#blocks < Math.min(MAX_BLOCKS_IN_FLIGHT, MAX_BYTES_IN_FLIGHT / this.#size) &&
-      this.#requests.size < MAX_REQUESTS
+      this.#requests.size < MAX_REQUESTS &&
+      (this.#room === undefined || this.#blocks < this.#room())
     );
+  }
+
+  /** The first answer took so long: what is expected of further ones. */
+  seedLatency(milliseconds: number): void {
+    this.#latency = milliseconds;
+  }
+
+  /** A block took at least so long, and did not come. */
+  atLeast(milliseconds: number): void {
+    this.#msPerBlock = Math.max(this.#msPerBlock, milliseconds);
+  }
+
+  /** What is expected was long ago: half of it, so that the peer gets another chance. */
+  forget(): void {
+    this.#msPerBlock /= 2;
+    this.#latency /= 2;
   }
 
   /** Estimated milliseconds until a block that is requested now would arrive. */
@@ -132,7 +166,7 @@ export class PendingRequests {
    */
   takeOverdue(all = false): string[] {
     const now = performance.now();
-    const timeout = Math.min(MAX_TIMEOUT_MS, Math.max(MIN_TIMEOUT_MS, 4 * (this.#latency + this.#msPerBlock)));
+    const timeout = Math.min(MAX_TIMEOUT_MS, Math.max(this.#minTimeout, 4 * (this.#latency + this.#msPerBlock)));
     const overdue: string[] = [];
     for (const [key, request] of this.#requests) {
       if (!request.open || !request.block) continue;

@@ -1,7 +1,7 @@
 /** Wants that belong together: a peer that had one block of a file is asked for the next. */
 import type { CID } from "multiformats/cid";
 import { type ProviderRecord, speaksBitswap } from "../routing/provider_record.ts";
-import type { BitswapPeer } from "./bitswap_peer.ts";
+import type { BlockPeer, OtherSources } from "./block_peer.ts";
 import type { Want, WantSession } from "./want.ts";
 
 /** Finds peers that have a block: the routing system. */
@@ -14,8 +14,9 @@ export interface Providers {
 /** What all sessions share. */
 export interface SessionDeps {
   /** All connected peers that speak bitswap. */
-  readonly peers: ReadonlyMap<string, BitswapPeer>;
+  readonly peers: ReadonlyMap<string, BlockPeer>;
   readonly providers: Providers | undefined;
+  readonly sources: OtherSources | undefined;
   /** Connects to a provider, which then is one of `peers`. Never rejects. */
   connect(provider: ProviderRecord, signal: AbortSignal): Promise<void>;
   /** Has a want requested soon, or as soon as a peer can be asked for more. */
@@ -26,6 +27,9 @@ export interface SessionDeps {
 const MIN_SEARCH_INTERVAL_MS = 1000;
 const MAX_SEARCH_INTERVAL_MS = 60_000;
 const SEARCH_TIMEOUT_MS = 60_000;
+/** Milliseconds after which further providers are searched for while blocks come: at first, and then again. */
+const WIDEN_AFTER_MS = 1000;
+const WIDEN_AGAIN_MS = 60_000;
 /** Providers that one search connects to. */
 const MAX_PROVIDERS = 10;
 /** After so many searches all peers are asked again: one may have lost the want. */
@@ -36,13 +40,14 @@ const MAX_PROBES_OF_NEW_PEER = 256;
 export class Session implements WantSession {
   readonly #deps: SessionDeps;
   /** Peers that had a block of this session. */
-  readonly #peers = new Set<BitswapPeer>();
+  readonly #peers = new Set<BlockPeer>();
   readonly wants = new Set<Want>();
   /** What all other blocks are below, if known: its providers are likely to have them as well. */
   readonly #root: CID | undefined;
   #searching: AbortController | undefined;
   #searchAt = 0;
   #searchInterval = MIN_SEARCH_INTERVAL_MS;
+  #widenAt: number | undefined;
 
   constructor(deps: SessionDeps, root?: CID) {
     this.#deps = deps;
@@ -61,7 +66,7 @@ export class Session implements WantSession {
   }
 
   /** A peer has connected. */
-  addPeer(peer: BitswapPeer): void {
+  addPeer(peer: BlockPeer): void {
     let probed = 0;
     for (const want of this.wants) {
       if (want.isInFlight || want.arrived) continue;
@@ -72,12 +77,22 @@ export class Session implements WantSession {
   }
 
   /** A peer has a block of this session: what it was not asked for yet is requested of it. */
-  peerHasBlocks(peer: BitswapPeer): void {
+  peerHasBlocks(peer: BlockPeer): void {
     if (this.#peers.has(peer)) return;
     this.#peers.add(peer);
     for (const want of this.wants) {
       if (!want.isInFlight && !want.asked.has(peer)) this.#deps.enqueue(want);
     }
+  }
+
+  /** A source was found that is likely to have blocks of this session. */
+  addSource(source: BlockPeer): void {
+    this.#peers.add(source);
+    for (const want of this.wants) this.request(want);
+  }
+
+  sourceReady(source: BlockPeer): void {
+    if (this.#peers.has(source)) this.addSource(source);
   }
 
   /** A block has arrived: the next search is put off. */
@@ -96,6 +111,7 @@ export class Session implements WantSession {
   /** Searches for providers of a block that does not come; to be called several times a second. */
   tick(): void {
     const now = performance.now();
+    this.#widen(now);
     if (now < this.#searchAt) return;
     const stalled = this.#findStalled(now);
     if (stalled === undefined) return;
@@ -105,6 +121,16 @@ export class Session implements WantSession {
     if (stalled.searches > SEARCHES_BEFORE_ASKING_AGAIN) this.#requestAgain();
     // The root first, then in turn.
     const cid = this.#root !== undefined && stalled.searches % 2 === 1 ? this.#root : stalled.cid;
+    void this.#search(cid);
+  }
+
+  /** What takes long is likely to come faster from more sources. */
+  #widen(now: number): void {
+    this.#widenAt ??= now + WIDEN_AFTER_MS;
+    if (now < this.#widenAt) return;
+    const cid = this.#root ?? this.wants.values().next().value?.cid;
+    if (cid === undefined || this.#searching !== undefined) return;
+    this.#widenAt = now + WIDEN_AGAIN_MS;
     void this.#search(cid);
   }
 
@@ -135,6 +161,7 @@ export class Session implements WantSession {
       let found = 0;
       for await (const provider of providers.findProviderPeers(cid, signal)) {
         if (signal.aborted) break;
+        void this.#addSourcesAt(provider);
         if (!speaksBitswap(provider)) continue;
         const peer = peers.get(provider.id.toString());
         if (peer !== undefined) this.addPeer(peer);
@@ -149,13 +176,17 @@ export class Session implements WantSession {
     }
   }
 
+  async #addSourcesAt(provider: ProviderRecord): Promise<void> {
+    for (const source of (await this.#deps.sources?.at(provider)) ?? []) this.addSource(source);
+  }
+
   /** The peer that is likely to send the block soonest; "busy" when all that might have enough requests pending. */
-  #bestPeer(want: Want, among: ReadonlySet<BitswapPeer>): BitswapPeer | "busy" | undefined {
-    let best: BitswapPeer | "busy" | undefined;
+  #bestPeer(want: Want, among: ReadonlySet<BlockPeer>): BlockPeer | "busy" | undefined {
+    let best: BlockPeer | "busy" | undefined;
     let least = Number.POSITIVE_INFINITY;
     for (const peer of among) {
-      if (this.#deps.peers.get(peer.name) !== peer) {
-        this.#peers.delete(peer);
+      if (peer.state !== "ready") {
+        if (peer.state === "gone") this.#peers.delete(peer);
         continue;
       }
       if (want.failed.has(peer)) continue;
@@ -171,7 +202,7 @@ export class Session implements WantSession {
     return best;
   }
 
-  #send(peer: BitswapPeer, want: Want, block: boolean): void {
+  #send(peer: BlockPeer, want: Want, block: boolean): void {
     if (peer.pending.add(want.key, want, block)) want.requested(peer, block);
   }
 
@@ -182,7 +213,7 @@ export class Session implements WantSession {
   }
 
   /** Asks a peer whether it has the block, unless it was asked before. */
-  #probe(peer: BitswapPeer, want: Want): void {
+  #probe(peer: BlockPeer, want: Want): void {
     if (!want.asked.has(peer)) this.#send(peer, want, false);
   }
 }

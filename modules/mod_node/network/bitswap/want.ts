@@ -2,7 +2,7 @@
 import type { CID } from "multiformats/cid";
 import type { BufferPool } from "../../storage/blockstore/buffer_pool.ts";
 import { NodeError } from "../../util/errors.ts";
-import type { BitswapPeer } from "./bitswap_peer.ts";
+import type { BlockPeer } from "./block_peer.ts";
 
 /** Wants that belong together, and the peers that are asked for them. */
 export interface WantSession {
@@ -10,9 +10,11 @@ export interface WantSession {
   /** Asks for a block, unless it is on its way. */
   request(want: Want): void;
   /** A peer has connected. */
-  addPeer(peer: BitswapPeer): void;
+  addPeer(peer: BlockPeer): void;
+  /** A source that had rested is ready. */
+  sourceReady(source: BlockPeer): void;
   /** A peer has a block of this session. */
-  peerHasBlocks(peer: BitswapPeer): void;
+  peerHasBlocks(peer: BlockPeer): void;
   /** A block has arrived that was waited for. */
   blockArrived(): void;
   /** Nothing is wanted any more. */
@@ -43,9 +45,9 @@ export class Want {
   arrived = false;
   /** Number of searches for providers. */
   searches = 0;
-  readonly #asked = new Set<BitswapPeer>();
-  readonly #haves = new Set<BitswapPeer>();
-  readonly #failed = new Set<BitswapPeer>();
+  readonly #asked = new Set<BlockPeer>();
+  readonly #haves = new Set<BlockPeer>();
+  readonly #failed = new Set<BlockPeer>();
   #inFlight = 0;
 
   constructor(key: string, cid: CID, priority: number) {
@@ -55,17 +57,17 @@ export class Want {
   }
 
   /** Peers that were asked, for the block or whether they have it. */
-  get asked(): ReadonlySet<BitswapPeer> {
+  get asked(): ReadonlySet<BlockPeer> {
     return this.#asked;
   }
 
   /** Peers that said they have it. */
-  get haves(): ReadonlySet<BitswapPeer> {
+  get haves(): ReadonlySet<BlockPeer> {
     return this.#haves;
   }
 
   /** Peers that do not have it, or should have sent it by now. */
-  get failed(): ReadonlySet<BitswapPeer> {
+  get failed(): ReadonlySet<BlockPeer> {
     return this.#failed;
   }
 
@@ -80,32 +82,37 @@ export class Want {
   }
 
   /** A peer was asked. */
-  requested(peer: BitswapPeer, block: boolean): void {
+  requested(peer: BlockPeer, block: boolean): void {
     this.#asked.add(peer);
     if (block) this.#inFlight += 1;
   }
 
   /** A peer said that it has the block. */
-  peerHas(peer: BitswapPeer): void {
+  peerHas(peer: BlockPeer): void {
     this.#haves.add(peer);
     this.#failed.delete(peer);
   }
 
   /** A peer said that it does not have the block. @param wasInFlight the block had been requested of it */
-  peerLacks(peer: BitswapPeer, wasInFlight: boolean): void {
+  peerLacks(peer: BlockPeer, wasInFlight: boolean): void {
     this.#failed.add(peer);
     this.#haves.delete(peer);
     if (wasInFlight) this.#inFlight -= 1;
   }
 
   /** A peer of which the block was requested did not send it in time, or can send it no more. */
-  requestFailed(peer: BitswapPeer): void {
+  requestFailed(peer: BlockPeer): void {
     this.#inFlight -= 1;
     this.#failed.add(peer);
   }
 
+  /** A peer of which the block was requested rests: it may be asked again. */
+  requestWithdrawn(): void {
+    this.#inFlight -= 1;
+  }
+
   /** A peer has disconnected. */
-  forgetPeer(peer: BitswapPeer): void {
+  forgetPeer(peer: BlockPeer): void {
     for (const peers of [this.#asked, this.#haves, this.#failed]) peers.delete(peer);
   }
 

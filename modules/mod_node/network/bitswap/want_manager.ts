@@ -8,10 +8,11 @@ import type { NodeLog } from "../../util/log.ts";
 import type { ProviderRecord } from "../routing/provider_record.ts";
 import { AbortGroups } from "./abort_groups.ts";
 import type { BitswapPeer } from "./bitswap_peer.ts";
+import type { BlockPeer, OtherSources, SourceReceiver } from "./block_peer.ts";
 import { BlockSizes } from "./block_sizes.ts";
 import { cidOfWireBlock, copyCid, keyOf, keyOfWireBlock } from "./keys.ts";
 import type { BlockPresence, WireBlock } from "./message.ts";
-import type { RefcountedBuffer } from "./refcounted_buffer.ts";
+import { RefcountedBuffer } from "./refcounted_buffer.ts";
 import type { Providers, SessionDeps } from "./session.ts";
 import { type Waiter, Want, type WantSession } from "./want.ts";
 
@@ -52,9 +53,10 @@ interface UnwantedBlock {
 const MAX_PRIORITY = 2 ** 31 - 1;
 const TICK_MS = 250;
 
-export class WantManager implements SessionDeps {
+export class WantManager implements SessionDeps, SourceReceiver {
   readonly peers = new Map<string, BitswapPeer>();
   providers: Providers | undefined;
+  sources: OtherSources | undefined;
   readonly connect: (provider: ProviderRecord, signal: AbortSignal) => Promise<void>;
   readonly received: ReceivedStats = {
     blocks: 0,
@@ -125,15 +127,29 @@ export class WantManager implements SessionDeps {
     for (const session of this.#sessions) session.addPeer(peer);
   }
 
-  removePeer(peer: BitswapPeer): void {
+  /** A peer has disconnected, or a source is used no more. */
+  removePeer(peer: BlockPeer): void {
     if (this.peers.get(peer.name) === peer) this.peers.delete(peer.name);
     this.#requestsFailed(peer, peer.pending.takeOverdue(true));
     for (const want of this.#wants.values()) want.forgetPeer(peer);
   }
 
   /** Messages to a peer may be lost: what was requested of it is requested of others. */
-  streamBroke(peer: BitswapPeer): void {
+  streamBroke(peer: BlockPeer): void {
     this.#requestsFailed(peer, peer.pending.takeOverdue(true));
+  }
+
+  sourceRests(source: BlockPeer): void {
+    for (const key of source.pending.takeOverdue(true)) {
+      const want = this.#wants.get(key);
+      if (want === undefined) continue;
+      want.requestWithdrawn();
+      want.session?.request(want);
+    }
+  }
+
+  sourceReady(source: BlockPeer): void {
+    for (const session of this.#sessions) session.sourceReady(source);
   }
 
   /** Blocks were stored here by somebody else. */
@@ -145,7 +161,7 @@ export class WantManager implements SessionDeps {
     }
   }
 
-  receivePresences(peer: BitswapPeer, presences: readonly BlockPresence[]): void {
+  receivePresences(peer: BlockPeer, presences: readonly BlockPresence[]): void {
     for (const { cid, have } of presences) {
       const key = keyOf(copyCid(cid));
       const wasInFlight = peer.pending.awaitsBlock(key);
@@ -165,11 +181,25 @@ export class WantManager implements SessionDeps {
    * Stores the wanted blocks of a message, and gives copies of them to those who wait. Resolves when that is done, with
    * the number of blocks that this peer was never asked for.
    */
-  async receiveBlocks(peer: BitswapPeer, blocks: readonly WireBlock[], memory: RefcountedBuffer): Promise<number> {
+  async receiveBlocks(peer: BlockPeer, blocks: readonly WireBlock[], memory: RefcountedBuffer): Promise<number> {
     const hashed = blocks.map(keyOfWireBlock);
     const keys = hashed.some((key) => key instanceof Promise)
       ? await Promise.all(hashed)
       : (hashed as (string | undefined)[]);
+    return this.#receive(peer, blocks, keys, memory);
+  }
+
+  /** As `receiveBlocks`, of blocks in memory of their own. */
+  blocksCame(source: BlockPeer, blocks: readonly WireBlock[], keys: readonly string[]): Promise<number> {
+    return this.#receive(source, blocks, keys, new RefcountedBuffer(() => {}));
+  }
+
+  async #receive(
+    peer: BlockPeer,
+    blocks: readonly WireBlock[],
+    keys: readonly (string | undefined)[],
+    memory: RefcountedBuffer,
+  ): Promise<number> {
     const wanted: WantedBlock[] = [];
     const unwanted: UnwantedBlock[] = [];
     for (const [at, block] of blocks.entries()) {
@@ -282,7 +312,7 @@ export class WantManager implements SessionDeps {
   }
 
   /** A peer did not send what was requested: others are asked. */
-  #requestsFailed(peer: BitswapPeer, keys: readonly string[]): void {
+  #requestsFailed(peer: BlockPeer, keys: readonly string[]): void {
     for (const key of keys) {
       const want = this.#wants.get(key);
       if (want === undefined) continue;
@@ -302,6 +332,7 @@ export class WantManager implements SessionDeps {
 
   #tick(): void {
     for (const peer of this.peers.values()) this.#requestsFailed(peer, peer.pending.takeOverdue());
+    if (this.sources !== undefined) this.#tickSources(this.sources);
     this.#requestQueued();
     for (const session of this.#sessions) session.tick();
     const now = performance.now();
@@ -310,6 +341,11 @@ export class WantManager implements SessionDeps {
       const age = now - want.since;
       if (age >= TICK_MS * 4 && age < TICK_MS * 5) void this.#readStored(want);
     }
+  }
+
+  #tickSources(sources: OtherSources): void {
+    sources.tick();
+    for (const source of sources.all) this.#requestsFailed(source, source.pending.takeOverdue());
   }
 }
 

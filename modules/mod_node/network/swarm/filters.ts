@@ -83,7 +83,7 @@ export class Filters {
   blocks(address: Multiaddr): boolean {
     if (this.#masks.size === 0) return false;
     const host = address.getComponents().find(({ name }) => name === "ip4" || name === "ip6");
-    return host?.value !== undefined && this.#blocksHost(host.value);
+    return host?.value !== undefined && this.blocksHost(host.value);
   }
 
   /** As `blocks`, also for what a host name resolves to. */
@@ -92,10 +92,11 @@ export class Filters {
     const first = address.getComponents()[0];
     if (first?.value === undefined || !/^dns[46]?$/.test(first.name)) return this.blocks(address);
     const found = await lookup(first.value, { all: true }).catch(() => []);
-    return found.some((each) => this.#blocksHost(each.address));
+    return found.some((each) => this.blocksHost(each.address));
   }
 
-  #blocksHost(host: string): boolean {
+  /** Whether an IP address is in one of the ranges. */
+  blocksHost(host: string): boolean {
     return this.#list.check(host, isIPv4(host) ? "ipv4" : "ipv6");
   }
 }

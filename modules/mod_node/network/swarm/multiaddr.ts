@@ -127,6 +127,10 @@ export function addressText(address: Multiaddr): string {
 /** Whether it ends in the id of a peer. */
 export const namesPeer = (address: Multiaddr): boolean => address.getComponents().at(-1)?.code === CODE_P2P;
 
+/** Whether it leads to a server of HTTP, and not to a peer. */
+export const isHttp = (address: Multiaddr): boolean =>
+  /^https?$/.test(transportOf(address).getComponents().at(-1)?.name ?? "");
+
 /** Separates an address from the id at its end. @throws NodeError `invalid p2p multiaddr` */
 export function splitPeer(address: Multiaddr): PeerAddress {
   const components = address.getComponents();

@@ -9,7 +9,6 @@ import {
   anything,
   bool,
   count,
-  duration,
   durationText,
   type FieldKind,
   flag,
@@ -27,6 +26,7 @@ import {
   text,
   type ValueOf,
 } from "./value_kinds.ts";
+import { authScope, gateway, headers, plugin, remoteService, texts, throttle } from "./value_structs.ts";
 
 /**
  * When a changed value takes effect: `live`, as soon as it is written; at the next `start` of the node; or `none`, as this
@@ -47,53 +47,6 @@ const key = <T>(applies: Applies, kind: Kind<T>, init: T | undefined, help: stri
   return { applies, kind, init, help };
 };
 const experiment = (applies: Applies, help: string) => key(applies, bool, false, help);
-
-const texts = list(text);
-const headers = map(texts);
-const gateway = struct<JsonObject | null>(
-  "GatewaySpec",
-  {
-    Paths: { kind: texts },
-    UseSubdomains: { kind: bool },
-    NoDNSLink: { kind: bool },
-    InlineDNSLink: { kind: flag, optional: true },
-    DeserializedResponses: { kind: flag, optional: true },
-  },
-  { nullable: true },
-);
-const plugin = struct<JsonObject>("Plugin", { Disabled: { kind: bool }, Config: { kind: anything } });
-const throttle = struct<JsonObject | null>(
-  "AutoNATThrottleConfig",
-  { GlobalLimit: { kind: int }, PeerLimit: { kind: int }, Interval: { kind: duration, optional: true } },
-  { nullable: true },
-);
-
-/** Who may call the RPC API: a secret, and prefixes of the paths that it opens. */
-type AuthScope = { readonly AuthSecret: string; readonly AllowedPaths: readonly string[] | null };
-
-const authScope = struct<AuthScope | null>(
-  "RPCAuthScope",
-  { AuthSecret: { kind: text }, AllowedPaths: { kind: texts } },
-  { nullable: true },
-);
-
-/** A remote pinning service. */
-export interface RemoteService {
-  readonly API: { readonly Endpoint: string; readonly Key: string };
-  readonly Policies: {
-    readonly MFS: { readonly Enable: boolean; readonly PinName: string; readonly RepinInterval: string };
-  };
-}
-
-const mfsPolicy = struct("RemotePinningServiceMFSPolicy", {
-  Enable: { kind: bool },
-  PinName: { kind: text },
-  RepinInterval: { kind: text },
-});
-const remoteService = struct<RemoteService & JsonObject>("RemotePinningService", {
-  API: { kind: struct("RemotePinningServiceAPI", { Endpoint: { kind: text }, Key: { kind: text } }) },
-  Policies: { kind: struct("RemotePinningServicePolicies", { MFS: { kind: mfsPolicy } }) },
-});
 
 /** In the order of a new document. */
 export const configKeys = {
@@ -223,6 +176,37 @@ export const configKeys = {
     undefined,
     "Bytes of the largest file of which the gateway serves ranges; null and 0 are any.",
   ),
+  "HTTPRetrieval.Enabled": key(
+    "live",
+    flag,
+    undefined,
+    "Fetch blocks over HTTP as well, from gateways that the routing system names as providers; null is true.",
+  ),
+  "HTTPRetrieval.Allowlist": key(
+    "live",
+    texts,
+    undefined,
+    "Hosts of gateways; where there are any, only these are used, also at private addresses.",
+  ),
+  "HTTPRetrieval.Denylist": key("live", texts, undefined, "Hosts that are never asked for blocks over HTTP."),
+  "HTTPRetrieval.NumWorkers": key(
+    "live",
+    count,
+    undefined,
+    "Requests for blocks over HTTP at a time; null and 0 are 16.",
+  ),
+  "HTTPRetrieval.MaxBlockSize": key(
+    "live",
+    sizeText,
+    undefined,
+    "Size of the largest block that is taken over HTTP; empty is 2MiB.",
+  ),
+  "HTTPRetrieval.TLSInsecureSkipVerify": key(
+    "live",
+    flag,
+    undefined,
+    "True: certificates of gateways are not checked. For tests.",
+  ),
   "API.HTTPHeaders": key(
     "live",
     headers,
@@ -326,7 +310,7 @@ export const configKeys = {
 export type ConfigPath = keyof typeof configKeys;
 
 /** Sections that the network reads when it is opened. */
-const NETWORK = /^(Addresses\.(Swarm|Announce|NoAnnounce)|AutoNAT|Discovery|Pubsub|Routing|Swarm)\b/;
+const NETWORK = /^(Addresses\.(Swarm|Announce|NoAnnounce)|AutoNAT|Discovery|HTTPRetrieval|Pubsub|Routing|Swarm)\b/;
 
 /** Whether a key is read when the network is opened. */
 export const isOfNetwork = (path: ConfigPath): boolean => NETWORK.test(path);
@@ -350,6 +334,9 @@ const structNames: ReadonlyMap<string, string> = new Map([
   ["Experimental", "Experiments"],
 ]);
 
+/** Sections that version 0.9 does not have: left out while there is nothing in them. */
+const laterSections: ReadonlySet<string> = new Set(["HTTPRetrieval"]);
+
 /** The kind of all keys below `prefix`, which is empty or ends in a dot. */
 function section(prefix: string): Kind<Document> {
   const fields: Record<string, FieldKind> = {};
@@ -357,7 +344,7 @@ function section(prefix: string): Kind<Document> {
     if (!path.startsWith(prefix)) continue;
     const [name = "", ...below] = path.slice(prefix.length).split(".");
     if (below.length === 0) fields[name] = { kind, optional: init === undefined };
-    else fields[name] ??= { kind: section(`${prefix}${name}.`) };
+    else fields[name] ??= { kind: section(`${prefix}${name}.`), optional: laterSections.has(`${prefix}${name}`) };
   }
   const path = prefix.slice(0, -1);
   const name = structNames.get(path) ?? (path.split(".").at(-1) as string);

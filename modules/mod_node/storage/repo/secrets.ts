@@ -1,7 +1,8 @@
 /** Keys of the configuration that the API never shows or changes. */
 import { NodeError } from "../../util/errors.ts";
 import { getAt, isObject, type JsonObject } from "./json.ts";
-import { type Document, decodeConfig, type RemoteService, valueAt } from "./schema.ts";
+import { type Document, decodeConfig, valueAt } from "./schema.ts";
+import type { RemoteService } from "./value_structs.ts";
 
 /** Path of the private key. */
 export const privateKeyPath = "Identity.PrivKey";

@@ -206,10 +206,11 @@ export function struct<T extends JsonObject | null>(
   const isUnset = (key: string, value: unknown) => fields[key]?.optional === true && value === fields[key].kind.zero;
   const trim = (whole: JsonObject) =>
     Object.fromEntries(Object.entries(whole).filter(([key, value]) => !isUnset(key, value)));
+  const zero = nullable ? null : trim(empty);
   return {
     name: "object",
     type,
-    zero: (nullable ? null : trim(empty)) as T,
+    zero: zero as T,
     decode(value, place, before) {
       if (value === null) return nullable ? (null as T) : before;
       if (!isObject(value)) throw mismatch(value, type, place);
@@ -220,7 +221,9 @@ export function struct<T extends JsonObject | null>(
         const { kind } = fields[key] as FieldKind;
         whole[key] = kind.decode(value[given], { struct: name, path: [...place.path, key] }, whole[key]);
       }
-      return trim(whole) as T;
+      const trimmed = trim(whole);
+      // Nothing in it: a field that may be left out is recognized by this.
+      return (zero !== null && Object.keys(trimmed).length === 0 ? zero : trimmed) as T;
     },
   };
 }

@@ -1,0 +1,177 @@
+/** Blocks from one gateway: requests of the trustless gateway specification, bounded in time and bytes. */
+import { lookup as lookUp } from "node:dns";
+import type { LookupFunction } from "node:net";
+import type { CID } from "multiformats/cid";
+import type { Dispatcher } from "undici";
+import { agentVersion } from "../../util/agent_version.ts";
+import type { Endpoint } from "./endpoint.ts";
+
+/** What came of a request. Of a block, its bytes are not checked yet. */
+export type Outcome =
+  | { readonly kind: "block"; readonly bytes: Uint8Array }
+  /** It has it. */
+  | { readonly kind: "present" }
+  | { readonly kind: "absent" }
+  /** To be asked again after so many milliseconds, where the server says it. */
+  | { readonly kind: "later"; readonly after: number | undefined }
+  /** It could not be reached, or did not answer in time. */
+  | { readonly kind: "failed"; readonly reason: string }
+  /** The answer breaks the rules. */
+  | { readonly kind: "fault"; readonly reason: string };
+
+/** Requests to one gateway. None rejects. */
+export interface BlockClient {
+  /** Whether it is a gateway: asks for the empty block. */
+  probe(): Promise<Outcome>;
+  get(cid: CID, signal: AbortSignal): Promise<Outcome>;
+  has(cid: CID, signal: AbortSignal): Promise<Outcome>;
+  /** Ends what is under way. */
+  close(): void;
+}
+
+export interface ClientOptions {
+  /** Bytes of a block. */
+  readonly maxBlockSize: number;
+  /** Requests at a time. */
+  readonly workers: number;
+  /** Do not check certificates. */
+  readonly insecure: boolean;
+  /** Whether an IP address may be connected to. */
+  readonly mayDial: (ip: string) => boolean;
+}
+
+const EMPTY_BLOCK = "bafkqaaa";
+const RAW = "application/vnd.ipld.raw";
+const CONNECT_TIMEOUT_MS = 5000;
+const HEAD_TIMEOUT_MS = 10_000;
+/** Without a byte of the block. */
+const BODY_TIMEOUT_MS = 30_000;
+const KEEP_ALIVE_MS = 30_000;
+const MAX_HEADER_BYTES = 16 * 1024;
+/** Bytes of an answer without a block that are read so that its connection can be used again. */
+const MAX_DUMPED_BYTES = 4096;
+
+export function blockClient(endpoint: Endpoint, options: ClientOptions): BlockClient {
+  return new UndiciClient(endpoint, options);
+}
+
+class UndiciClient implements BlockClient {
+  readonly #options: ClientOptions;
+  readonly #pool: Promise<Dispatcher>;
+
+  constructor(endpoint: Endpoint, options: ClientOptions) {
+    this.#options = options;
+    this.#pool = openPool(endpoint, options);
+  }
+
+  async probe(): Promise<Outcome> {
+    const outcome = await this.#ask("GET", EMPTY_BLOCK, AbortSignal.timeout(HEAD_TIMEOUT_MS));
+    if (outcome.kind !== "block" || outcome.bytes.length === 0) return outcome;
+    return { kind: "fault", reason: "it has bytes for the empty block" };
+  }
+
+  get(cid: CID, signal: AbortSignal): Promise<Outcome> {
+    return this.#ask("GET", cid.toString(), signal);
+  }
+
+  has(cid: CID, signal: AbortSignal): Promise<Outcome> {
+    return this.#ask("HEAD", cid.toString(), signal);
+  }
+
+  close(): void {
+    void this.#pool.then((pool) => pool.destroy()).catch(() => {});
+  }
+
+  async #ask(method: "GET" | "HEAD", cid: string, signal: AbortSignal): Promise<Outcome> {
+    try {
+      const pool = await this.#pool;
+      const answer = await pool.request({
+        method,
+        path: `/ipfs/${cid}?format=raw`,
+        headers: { accept: RAW, "user-agent": agentVersion },
+        headersTimeout: HEAD_TIMEOUT_MS,
+        bodyTimeout: BODY_TIMEOUT_MS,
+        signal,
+      });
+      return await this.#outcome(method, answer);
+    } catch (error) {
+      return { kind: "failed", reason: reasonOf(error) };
+    }
+  }
+
+  async #outcome(method: string, { statusCode, headers, body }: Dispatcher.ResponseData): Promise<Outcome> {
+    if (statusCode === 200 && method === "GET") return readBlock(body, headers, this.#options.maxBlockSize);
+    await body.dump({ limit: MAX_DUMPED_BYTES }).catch(() => {});
+    if (statusCode === 200 || statusCode === 204) return { kind: "present" };
+    if (statusCode === 429 || statusCode >= 500) return { kind: "later", after: retryAfter(headers["retry-after"]) };
+    return { kind: "absent" };
+  }
+}
+
+async function readBlock(
+  body: Dispatcher.ResponseData["body"],
+  headers: Dispatcher.ResponseData["headers"],
+  maxBytes: number,
+): Promise<Outcome> {
+  const tooLarge: Outcome = { kind: "fault", reason: `it sends more than the ${maxBytes} bytes of a block` };
+  const announced = Number(headers["content-length"] ?? 0);
+  if (announced > maxBytes) {
+    body.on("error", () => {}).destroy();
+    return tooLarge;
+  }
+  const pieces: Uint8Array[] = [];
+  let length = 0;
+  // Leaving the loop early ends the request.
+  for await (const piece of body as AsyncIterable<Uint8Array>) {
+    length += piece.length;
+    if (length > maxBytes) return tooLarge;
+    pieces.push(piece);
+  }
+  return { kind: "block", bytes: pieces.length === 1 ? (pieces[0] as Uint8Array) : Buffer.concat(pieces, length) };
+}
+
+/** Milliseconds; undefined where the server gives no time that can be read. */
+export function retryAfter(text: string | readonly string[] | undefined): number | undefined {
+  const value = typeof text === "string" ? text.trim() : text?.[0]?.trim();
+  if (value === undefined || value === "") return undefined;
+  const milliseconds = /^\d+$/.test(value) ? Number(value) * 1000 : Date.parse(value) - Date.now();
+  return Number.isNaN(milliseconds) ? undefined : Math.max(0, milliseconds);
+}
+
+async function openPool({ origin, ip, host }: Endpoint, options: ClientOptions): Promise<Dispatcher> {
+  const { Pool } = await import("undici");
+  const { workers, insecure, mayDial } = options;
+  // Of an address nothing is looked up.
+  const literal = ip ?? host;
+  return new Pool(origin, {
+    connections: workers,
+    keepAliveTimeout: KEEP_ALIVE_MS,
+    maxHeaderSize: MAX_HEADER_BYTES,
+    allowH2: true,
+    connect: {
+      preferH2: true,
+      timeout: CONNECT_TIMEOUT_MS,
+      rejectUnauthorized: !insecure,
+      lookup: guarded(literal, mayDial),
+    },
+  });
+}
+
+/** What a name leads to is checked, as well as it is used: it may lead elsewhere at the next look. */
+function guarded(host: string, mayDial: (ip: string) => boolean): LookupFunction {
+  return (_name, { all, ...options }, callback) => {
+    lookUp(host, { ...options, all: true }, (error, found) => {
+      const allowed = error === null ? found.filter(({ address }) => mayDial(address)) : [];
+      const [first] = allowed;
+      if (error !== null) callback(error, "");
+      else if (first === undefined) callback(new Error(`${host} is at no address that may be dialled`), "");
+      else if (all === true) callback(null, allowed);
+      else callback(null, first.address, first.family);
+    });
+  };
+}
+
+function reasonOf(error: unknown): string {
+  const { message, cause } = error as Error;
+  return message === "" && cause instanceof Error ? cause.message : message || String(error);
+}

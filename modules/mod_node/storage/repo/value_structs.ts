@@ -1,0 +1,50 @@
+/** Kinds of values that are objects of the configuration's own. */
+import type { JsonObject } from "./json.ts";
+import { anything, bool, duration, flag, int, list, map, struct, text } from "./value_kinds.ts";
+
+export const texts = list(text);
+export const headers = map(texts);
+export const gateway = struct<JsonObject | null>(
+  "GatewaySpec",
+  {
+    Paths: { kind: texts },
+    UseSubdomains: { kind: bool },
+    NoDNSLink: { kind: bool },
+    InlineDNSLink: { kind: flag, optional: true },
+    DeserializedResponses: { kind: flag, optional: true },
+  },
+  { nullable: true },
+);
+export const plugin = struct<JsonObject>("Plugin", { Disabled: { kind: bool }, Config: { kind: anything } });
+export const throttle = struct<JsonObject | null>(
+  "AutoNATThrottleConfig",
+  { GlobalLimit: { kind: int }, PeerLimit: { kind: int }, Interval: { kind: duration, optional: true } },
+  { nullable: true },
+);
+
+/** Who may call the RPC API: a secret, and prefixes of the paths that it opens. */
+type AuthScope = { readonly AuthSecret: string; readonly AllowedPaths: readonly string[] | null };
+
+export const authScope = struct<AuthScope | null>(
+  "RPCAuthScope",
+  { AuthSecret: { kind: text }, AllowedPaths: { kind: texts } },
+  { nullable: true },
+);
+
+/** A remote pinning service. */
+export interface RemoteService {
+  readonly API: { readonly Endpoint: string; readonly Key: string };
+  readonly Policies: {
+    readonly MFS: { readonly Enable: boolean; readonly PinName: string; readonly RepinInterval: string };
+  };
+}
+
+const mfsPolicy = struct("RemotePinningServiceMFSPolicy", {
+  Enable: { kind: bool },
+  PinName: { kind: text },
+  RepinInterval: { kind: text },
+});
+export const remoteService = struct<RemoteService & JsonObject>("RemotePinningService", {
+  API: { kind: struct("RemotePinningServiceAPI", { Endpoint: { kind: text }, Key: { kind: text } }) },
+  Policies: { kind: struct("RemotePinningServicePolicies", { MFS: { kind: mfsPolicy } }) },
+});
