@@ -1,10 +1,17 @@
-/** `npm run test:clients`: real client libraries against started servers, at full size and with every method. */
+/**
+ * `npm run test:clients [-- --only TEXT]`: real client libraries against started servers, at full size and with every
+ * method; those of the gateway are installed first, below `gateway/libraries`. `--only` runs those whose names have it.
+ */
+import { parseArgs } from "node:util";
 import { drives } from "./drives.ts";
+import { gatewayDrives } from "./gateway/drives.ts";
 import { full } from "./libraries.ts";
 
+const { values: given } = parseArgs({ options: { only: { type: "string", default: "" } } });
 let failed = 0;
 let passed = 0;
-for (const { name, run } of drives(full)) {
+for (const { name, run } of [...drives(full), ...gatewayDrives]) {
+  if (!name.includes(given.only)) continue;
   try {
     for await (const line of run()) console.log(`${name}: ${line}`);
     passed += 1;

@@ -65,7 +65,7 @@ export class LookUps {
         if (type !== wanted) continue;
         const [{ id, multiaddrs } = { id: about, multiaddrs: [] }] = responses ?? [];
         if (id === undefined) continue;
-        const known = multiaddrs.length === 0 ? await this.#own(id) : multiaddrs.map(String);
+        const known = multiaddrs.length === 0 ? await this.#known(id) : multiaddrs.map(String);
         yield { Schema: "peer", ID: id.toString(), Addrs: known, Protocols: [] };
       }
     } catch (error) {
@@ -74,10 +74,14 @@ export class LookUps {
     }
   }
 
-  /** The node's own addresses, which it need not look up. */
-  async #own(id: PeerId): Promise<string[]> {
+  /** Addresses that need no look-up: the node's own, and those that it keeps of peers. */
+  async #known(id: PeerId): Promise<string[]> {
     const { libp2p } = await this.#node.lowLevel.network();
-    if (!libp2p.peerId.equals(id)) return [];
-    return libp2p.getMultiaddrs().map((address) => address.decapsulateCode(P2P_CODE).toString());
+    if (libp2p.peerId.equals(id)) return libp2p.getMultiaddrs().map(withoutPeer);
+    const peer = await libp2p.peerStore.get(id).catch(() => undefined);
+    return peer?.addresses.map(({ multiaddr }) => withoutPeer(multiaddr)) ?? [];
   }
 }
+
+const withoutPeer = (address: { decapsulateCode(code: number): object }): string =>
+  address.decapsulateCode(P2P_CODE).toString();

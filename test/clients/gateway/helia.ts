@@ -1,0 +1,54 @@
+/** `@helia/http`: a node that has neither peers nor blocks of its own, only the gateway. */
+import assert from "node:assert/strict";
+import { CarBlockIterator } from "@ipld/car";
+import { digestOf, keystream } from "#test/support/content.ts";
+import type { RoutingPair } from "#test/unit/modules/mod_http_gateway/routing/pair.ts";
+import { type GatewayLibraries, onlyFrom } from "./libraries.ts";
+
+const SIZE = 5_000_000;
+
+/** What the gateway has not, it fetches from the other node. */
+export async function* heliaOverHttp(
+  libraries: GatewayLibraries,
+  { url, other, asked }: RoutingPair,
+): AsyncGenerator<string, void, undefined> {
+  const { CID, createHeliaLight, unixfs, withHTTP } = libraries;
+  const content = Buffer.concat([...keystream(SIZE, 7)]);
+  const form = new FormData();
+  form.append("file", new File([content], "large"));
+  const added = await fetch(`http://127.0.0.1:${other.http}/api/v0/add?cid-version=1`, { method: "POST", body: form });
+  const file = CID.parse(((await added.json()) as { readonly Hash: string }).Hash);
+
+  const helia = await withHTTP(createHeliaLight(), onlyFrom(url)).start();
+  try {
+    const files = unixfs(helia);
+    assert.equal(digestOf(await Array.fromAsync(files.cat(file))), digestOf([content]));
+    yield `${SIZE} bytes block by block, which the gateway got from a peer`;
+
+    const { publicKey } = await libraries.ipns(helia).publish("page", file);
+    const name = publicKey.toCID();
+    const { Path } = await asked.value<{ Path: string }>(`name/resolve?arg=${name}`);
+    assert.equal(Path, `/ipfs/${file}`);
+    const byName = await fetch(`${url}/ipns/${name}`, { headers: { range: "bytes=2000000-2000099" } });
+    assert.deepEqual(Buffer.from(await byName.arrayBuffer()), content.subarray(2_000_000, 2_000_100));
+    yield `a name of its own, put by it, leads there: ${name}`;
+  } finally {
+    await helia.stop();
+  }
+
+  const offline = await createHeliaLight().start();
+  try {
+    const archive = await fetch(`${url}/ipfs/${file}?format=car&dag-scope=entity`);
+    let blocks = 0;
+    for await (const { cid, bytes } of await CarBlockIterator.fromIterable(
+      archive.body as ReadableStream<Uint8Array>,
+    )) {
+      await offline.blockstore.put(cid, bytes);
+      blocks += 1;
+    }
+    assert.equal(digestOf(await Array.fromAsync(unixfs(offline).cat(file))), digestOf([content]));
+    yield `the same out of an archive of ${blocks} blocks`;
+  } finally {
+    await offline.stop();
+  }
+}

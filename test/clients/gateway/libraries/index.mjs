@@ -1,0 +1,9 @@
+export { delegatedRoutingV1HttpApiClient } from "@helia/delegated-routing-v1-http-api-client";
+export { withHTTP } from "@helia/http";
+export { ipns } from "@helia/ipns";
+export { unixfs } from "@helia/unixfs";
+export { createVerifiedFetchWithHelia } from "@helia/verified-fetch";
+export { defaultLogger } from "@libp2p/logger";
+export { createHeliaLight } from "helia";
+export { base36 } from "multiformats/bases/base36";
+export { CID } from "multiformats/cid";

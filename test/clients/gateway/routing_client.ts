@@ -1,0 +1,40 @@
+/** `@helia/delegated-routing-v1-http-api-client`: it asks the gateway who has a block, where a peer is, and for records. */
+import assert from "node:assert/strict";
+import { parsePeerId, peerIdEncoder } from "#node/index.ts";
+import { fixtures } from "#test/contract/gateway/replay.ts";
+import { provided, type RoutingPair } from "#test/unit/modules/mod_http_gateway/routing/pair.ts";
+import type { GatewayLibraries, PeerRecord } from "./libraries.ts";
+
+export async function* routingClient(
+  { base36, CID, defaultLogger, delegatedRoutingV1HttpApiClient }: GatewayLibraries,
+  { url, other, otherId, address }: RoutingPair,
+): AsyncGenerator<string, void, undefined> {
+  const client = delegatedRoutingV1HttpApiClient({ url })({ logger: defaultLogger() });
+  await client.start();
+  try {
+    const peer = CID.parse(peerIdEncoder("base36")(parsePeerId(otherId)), base36);
+    const there = [{ id: String(peer), addresses: [address] }];
+    const cid = CID.parse(await provided(other, "who has it, and where?"));
+    assert.deepEqual(await found(client.getProviders(cid)), there);
+    const filters = { filterAddrs: ["tcp", "!p2p-circuit"], filterProtocols: ["unknown", "transport-bitswap"] };
+    assert.deepEqual(await found(client.getProviders(cid, filters)), there);
+    assert.deepEqual(await found(client.getProviders(cid, { filterAddrs: ["wss"] })), []);
+    assert.deepEqual(await found(client.getPeers(peer)), there);
+    for (const key of [cid, peer]) assert.deepEqual(await found(client.getClosestPeers(key)), there);
+    yield "providers, a peer and the closest peers are found, as the filters have it";
+
+    const name = CID.parse(fixtures.keys.one as string, base36);
+    const record = Buffer.from(fixtures.records.one as string, "base64");
+    await assert.rejects(client.getIPNS(name), { name: "NotFoundError" });
+    await client.putIPNS(name, record);
+    assert.deepEqual(Buffer.from(await client.getIPNS(name)), record);
+    yield "a record is put and got";
+  } finally {
+    await client.stop();
+  }
+}
+
+async function found(records: AsyncIterable<PeerRecord>) {
+  const all = await Array.fromAsync(records);
+  return all.map(({ ID, Addrs }) => ({ id: String(ID), addresses: Addrs.map(String) }));
+}
