@@ -37,7 +37,17 @@ export { patchNotices } from "./patches/notices.ts";
 export { encodePath } from "./paths.ts";
 export { providerFaults, providerHints } from "./provider_fields.ts";
 export { type ByteRange, parseRanges, severalRanges } from "./ranges.ts";
-export { connectionFields, joinSockets, trailersOf, wholeBody } from "./relay.ts";
+export { joinSockets } from "./relay.ts";
+export {
+  answerFieldsOf,
+  type Framing,
+  framingOf,
+  isLooping,
+  passedFields,
+  requestHopFields,
+  viaOf,
+} from "./relay_fields.ts";
+export { relayedAnswer } from "./relayed_answer.ts";
 export { latencyBounds, RequestCounts, RouteCounts, requestCounting, statusClasses } from "./request_counts.ts";
 export { roomToSend } from "./response.ts";
 export type { MountPlace, RouteInfo } from "./route.ts";

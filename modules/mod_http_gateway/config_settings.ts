@@ -18,6 +18,7 @@ const KEYS = [
   "Gateway.MaxConcurrentRequests",
   "Gateway.MaxRangeRequestFileSize",
   "Gateway.ExposeRoutingAPI",
+  "Experimental.P2pHttpProxy",
 ] as const;
 
 const DEFAULT_RETRIEVAL_TIMEOUT = "30s";
@@ -27,6 +28,8 @@ const DEFAULT_CONCURRENT = 4096;
 export interface ConfigSettings extends GatewaySettings {
   /** Where `/` leads; empty: nowhere. */
   readonly rootRedirect: string;
+  /** `/p2p/PEER/http/PATH` leads to the HTTP services of peers. */
+  readonly p2pProxy: boolean;
 }
 
 export interface FollowedSettings {
@@ -51,6 +54,7 @@ function read(config: Config, warn: (sentence: string) => void): ConfigSettings 
   return {
     noFetch: config.value("Gateway.NoFetch"),
     rootRedirect: config.value("Gateway.RootRedirect"),
+    p2pProxy: config.value("Experimental.P2pHttpProxy"),
     publicGateways: new PublicGateways(config.value("Gateway.PublicGateways") ?? {}),
     dnslink: !config.value("Gateway.NoDNSLink"),
     routing: config.value("Gateway.ExposeRoutingAPI") ?? true,

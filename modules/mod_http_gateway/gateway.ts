@@ -57,19 +57,25 @@ export class Gateway {
     }
   }
 
-  /** As `answer`, for what is no content and has `methods` of its own: within the same bounds. Never rejects. */
+  /**
+   * As `answer`, for what is no content: within the same bounds. Of methods it has those of `methods`; where that is
+   * undefined `work` answers all of them, OPTIONS too. Never rejects.
+   */
   async answerBy(
     event: HttpEvent,
-    methods: string,
+    methods: string | undefined,
     work: (settings: GatewaySettings) => Promise<ResponseFields>,
   ): Promise<ResponseFields> {
     const { request } = event;
     const general = this.#settings();
-    const settings = { ...general, headers: { ...general.headers, access_control_allow_methods: methods } };
+    const own = methods === undefined ? {} : { access_control_allow_methods: methods };
+    const settings = { ...general, headers: { ...general.headers, ...own } };
     try {
-      if (request.method === "OPTIONS") return { headers: { ...settings.headers, allow: methods }, body: "" };
-      if (!methods.split(", ").includes(request.method)) {
-        throw new Refusal(501, `There is no ${request.method} here`, { headers: { allow: methods } });
+      if (methods !== undefined) {
+        if (request.method === "OPTIONS") return { headers: { ...settings.headers, allow: methods }, body: "" };
+        if (!methods.split(", ").includes(request.method)) {
+          throw new Refusal(501, `There is no ${request.method} here`, { headers: { allow: methods } });
+        }
       }
       this.#admit(event, settings);
       if (!this.#node.isOpen) await this.#node.open();

@@ -4,10 +4,11 @@ import type { Module, RouteTable } from "../../core/types.ts";
 import { followConfig } from "./config_settings.ts";
 import { Gateway } from "./gateway.ts";
 import { hostClaims } from "./hosts/index.ts";
+import { p2pRoutes } from "./p2p_proxy/index.ts";
 import { pathRoutes } from "./routes.ts";
 import { routingRoutes } from "./routing/index.ts";
 
-/** Whoever listens there mounts items of this kind: `{ path, route, claims, tunnels }`. */
+/** Whoever listens there mounts items of this kind: `{ path, route, claims, tunnels, relays }`. */
 const KIND = "gateway-page";
 
 export function serveAtRepoAddress(module: Module, node: NodeModule): void {
@@ -30,6 +31,8 @@ export function serveAtRepoAddress(module: Module, node: NodeModule): void {
     },
   };
   module.add_item(KIND, { path: "/", route, claims: hostClaims(gateway, () => settings.now), tunnels: true });
+  const services = p2pRoutes(gateway, { ...deps, isOn: () => settings.now.p2pProxy });
+  module.add_item(KIND, { path: "/p2p", route: services, relays: true });
 }
 
 function versionText(): string {

@@ -1,20 +1,15 @@
 /** Answers of upstreams on their way to the client. */
 import { STATUS_CODES } from "node:http";
-import { constants } from "node:http2";
-import { Readable } from "node:stream";
-import { joinSockets, trailersOf, wholeBody } from "../../core/http/index.ts";
+import { joinSockets, relayedAnswer } from "../../core/http/index.ts";
 import type { HandlerResult, HttpEvent, WebSocketEvent } from "../../core/types.ts";
 import type { ProxiedApp } from "./app.ts";
 import { faultOf, UpstreamFault } from "./fault.ts";
-import { answerFields, headerTable, mayTrail, printable } from "./fields.ts";
+import { answerFields } from "./fields.ts";
 import { type Asked, ask, type ForwardDeps, failedBy, type Received } from "./forward.ts";
 import { clientLocation } from "./paths.ts";
 
 /** Milliseconds of silence after which an upstream has nothing more to say to a client that has ended its side. */
 const MAX_HALF_OPEN_MS = 5000;
-
-/** Answers without a body (RFC 9110, 15.3.5, 15.3.6, 15.4.5). */
-const bodiless: ReadonlySet<number> = new Set([204, 205, 304]);
 
 /** The handler of an app's routes. */
 export async function handle(
@@ -69,9 +64,7 @@ export async function upgrade(
 /** Sends an answer as it comes. */
 function answerWith(asked: Asked, received: Received, deps: ForwardDeps): HandlerResult {
   const { event } = asked;
-  const { request, response } = event;
   const { incoming, upstream } = received;
-  const { statusCode = 502, statusMessage = "", headers } = incoming;
   const fields = fieldsOf(asked, received);
   if (fields === undefined) {
     incoming.destroy();
@@ -79,32 +72,7 @@ function answerWith(asked: Asked, received: Received, deps: ForwardDeps): Handle
     failedBy(asked, deps, upstream, fault);
     return fault.status;
   }
-  const isOwnPhrase =
-    statusMessage !== STATUS_CODES[statusCode] && statusMessage !== "" && printable.test(statusMessage);
-  const head = { status_code: statusCode, headers: headerTable(fields), ...(isOwnPhrase && { status: statusMessage }) };
-  if (request.method === "HEAD" || bodiless.has(statusCode)) {
-    incoming.on("error", () => undefined);
-    // Whatever follows a 205 is none of the answer.
-    if (statusCode === 205) incoming.destroy();
-    else incoming.resume();
-    return { ...head, body: Readable.from([]) };
-  }
-  incoming.once("error", (error) => {
-    if (response.finished) return;
-    failedBy(asked, deps, upstream, faultOf(error, true));
-    // The client shall not take a part for the whole.
-    cut(event);
-  });
-  const body = wholeBody(incoming, request.method) ?? incoming;
-  const { trailer } = headers;
-  if (trailer === undefined) return { ...head, body };
-  response.trailer_names = trailer
-    .split(",")
-    .map((name) => name.trim())
-    .filter((name) => mayTrail(name));
-  const trailers = () =>
-    Object.fromEntries(Object.entries(trailersOf(incoming)).filter(([name, value]) => mayTrail(name, value)));
-  return { ...head, body, trailers };
+  return relayedAnswer(event, incoming, fields, (error) => failedBy(asked, deps, upstream, faultOf(error, true)));
 }
 
 function fieldsOf(
@@ -112,10 +80,4 @@ function fieldsOf(
   { incoming, upstream: { place }, path }: Received,
 ): string[] | undefined {
   return answerFields(incoming, settings, (url) => clientLocation(url, place, path.base, settings.path));
-}
-
-/** Ends the connection, or the stream of HTTP/2, as one that is not complete. */
-function cut({ response: { raw } }: HttpEvent): void {
-  if ("stream" in raw) raw.stream?.close(constants.NGHTTP2_INTERNAL_ERROR);
-  else raw.destroy();
 }

@@ -2,10 +2,11 @@
 import type { ClientRequest, IncomingMessage } from "node:http";
 import type { Socket } from "node:net";
 import type { TLSSocket } from "node:tls";
+import type { Framing } from "../../core/http/index.ts";
 import { ModhostError } from "../../core/index.ts";
 import type { HttpRequest } from "../../core/types.ts";
 import { faultOf, UpstreamFault } from "./fault.ts";
-import { type Framing, requestTrailers } from "./fields.ts";
+import { requestTrailers } from "./fields.ts";
 import type { Settings } from "./settings.ts";
 import type { Upstream } from "./upstream.ts";
 

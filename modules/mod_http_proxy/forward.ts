@@ -1,9 +1,10 @@
 /** A request on its way: to one upstream or to one after the other, until one answers. */
+import { framingOf, isLooping } from "../../core/http/index.ts";
 import type { HttpEvent, Module } from "../../core/types.ts";
 import type { ProxiedApp } from "./app.ts";
 import { type Answer, Attempt, type AttemptDeps } from "./attempt.ts";
 import { UpstreamFault } from "./fault.ts";
-import { framingOf, isLooping, requestFields } from "./fields.ts";
+import { requestFields } from "./fields.ts";
 import type { ProxyFigures } from "./figures.ts";
 import type { Family } from "./forwarded.ts";
 import { type AskedPath, askedPath } from "./paths.ts";

@@ -39,9 +39,11 @@ interface ApiService {
 export interface RpcPage {
   readonly path: `/${string}`;
   readonly route: RouteTable;
-  /** These two as in an HttpProvider: what it takes before the commands are asked, and whether proxy clients are served. */
+  /** As in an HttpProvider: what it takes before the commands are asked. */
   readonly claims?: HttpProvider["claims"];
+  /** Likewise: whether proxy clients are served, and whether it hands requests on. */
   readonly tunnels?: boolean;
+  readonly relays?: boolean;
 }
 
 /** Multiaddrs of the open listeners with the ports actually bound, in the order of the configuration. */
@@ -216,14 +218,14 @@ function openAt(
   module.on_release(`requests of ${name}`, beside(service));
   if (kind !== undefined) {
     const added = (item: OwnedItem) => {
-      const { path, route, claims, tunnels = false } = item.item as RpcPage;
+      const { path, route, claims, tunnels = false, relays = false } = item.item as RpcPage;
       const base = path === "/" ? "" : path;
       const place = {
         name: appName(item.owner.name),
         owner: item.owner,
         host: "*",
         base,
-        provider: { route, streaming_uploads: true, tunnels, ...(claims && { claims }) },
+        provider: { route, streaming_uploads: true, tunnels, relays, ...(claims && { claims }) },
         cors: undefined,
       };
       pages.set(item, new AppMount(place));

@@ -46,8 +46,11 @@ export function hostClaims(gateway: Gateway, settings: () => GatewaySettings): C
     const mayLink = dnslink && isDomain(host.name) && request.host !== host.name;
     const known = publicGateways.find(host);
     if (known !== undefined) {
-      if (serves(known, request.path)) return answered((asked) => placeOfGateway(asked, host, known, links));
+      // What else a gateway has, such as `/p2p`, is a matter of routes.
       const isContent = /^\/ip[fn]s(\/|$)/.test(request.path);
+      if (isContent && serves(known, request.path)) {
+        return answered((asked) => placeOfGateway(asked, host, known, links));
+      }
       const refused = isContent ? answered((asked) => Promise.reject(notServed(asked))) : undefined;
       return mayLink && known.dnslink ? linked(host, known.deserialized, refused) : refused;
     }

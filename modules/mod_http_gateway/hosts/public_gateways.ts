@@ -36,7 +36,7 @@ export interface SubdomainHost {
 
 /** What browsers resolve to the machine itself, whatever stands before it. */
 const builtIn: Readonly<Record<string, GatewaySpec>> = {
-  localhost: { Paths: ["/ipfs", "/ipns"], UseSubdomains: true },
+  localhost: { Paths: ["/ipfs", "/ipns", "/p2p"], UseSubdomains: true },
 };
 
 export class PublicGateways {

@@ -1,6 +1,6 @@
 /** The commands `p2p`: streams to peers as local sockets, and local sockets as streams from peers. */
 import type { Socket } from "node:net";
-import type { Connection, Libp2p, Stream } from "@libp2p/interface";
+import type { Connection, Libp2p, PeerId, Stream } from "@libp2p/interface";
 import type { Multiaddr } from "@multiformats/multiaddr";
 import { NodeError } from "../../util/errors.ts";
 import type { NodeLog } from "../../util/log.ts";
@@ -10,6 +10,7 @@ import { allowBuffering, pause, resume } from "../swarm/stream_backpressure.ts";
 import type { Swarm } from "../swarm/swarm.ts";
 import { connectTo, type LocalListener, listenAt, originOf, requireTarget } from "./endpoint.ts";
 import { resetSocket, splice } from "./splice.ts";
+import { StreamDuplex } from "./stream_duplex.ts";
 
 export interface P2pDeps {
   readonly libp2p: Pick<Libp2p, "handle" | "unhandle" | "dialProtocol" | "peerId" | "peerStore">;
@@ -130,6 +131,27 @@ export class P2p {
     this.#forwards.add({ protocol, listen: addressText(local.address), target, close: local.close });
   }
 
+  /**
+   * A stream to a peer, connecting to it if need be. It is reset when the signal aborts, or when the node closes.
+   *
+   * @throws what kept it from being opened
+   */
+  async open(id: PeerId, protocol: string, given: AbortSignal): Promise<StreamDuplex> {
+    const signal = AbortSignal.any([given, this.#connectSignal()]);
+    const stream = await this.#stream({ id, addresses: [] }, protocol, signal);
+    const duplex = new StreamDuplex(stream);
+    const number = this.#next++;
+    const reset = () => void duplex.destroy();
+    const names = { protocol, origin: `/p2p/${this.#libp2p.peerId}`, target: `/p2p/${id}` };
+    this.#open.set(number, { id: number, ...names, reset });
+    // Whoever has it hears of its end by its close, and may have left.
+    duplex.on("error", () => undefined);
+    duplex.once("close", () => void this.#open.delete(number));
+    if (given.aborted || this.#closing.signal.aborted) duplex.destroy();
+    else given.addEventListener("abort", reset, { once: true });
+    return duplex;
+  }
+
   /** Local listeners, then those for streams of peers. */
   list(): readonly ListenerInfo[] {
     return [...this.#forwards, ...this.#listeners.values()];
@@ -187,17 +209,23 @@ export class P2p {
     await this.#splice(stream, socket, { protocol, origin: `/p2p/${remotePeer}`, target: addressText(target) });
   }
 
-  async #dialPeer(socket: Socket, protocol: string, { id, addresses }: NamedPeer, target: string): Promise<void> {
+  async #stream({ id, addresses }: NamedPeer, protocol: string, signal: AbortSignal): Promise<Stream> {
+    await this.#swarm.connect(id, addresses, signal);
+    return this.#libp2p.dialProtocol(id, protocol, {
+      signal,
+      maxOutboundStreams: MAX_STREAMS,
+      runOnLimitedConnection: true,
+    });
+  }
+
+  async #dialPeer(socket: Socket, protocol: string, peer: NamedPeer, target: string): Promise<void> {
     socket.on("error", () => {});
     const origin = originOf(socket)?.toString() ?? "";
     let stream: Stream;
     try {
-      const signal = this.#connectSignal();
-      await this.#swarm.connect(id, addresses, signal);
-      const options = { signal, maxOutboundStreams: MAX_STREAMS, runOnLimitedConnection: true };
-      stream = await this.#libp2p.dialProtocol(id, protocol, options);
+      stream = await this.#stream(peer, protocol, this.#connectSignal());
     } catch (error) {
-      this.#logFailure(`no stream to ${id} for ${protocol}`, error);
+      this.#logFailure(`no stream to ${peer.id} for ${protocol}`, error);
       socket.destroy();
       return;
     }

@@ -295,7 +295,7 @@ export const configKeys = {
   "Experimental.ShardingEnabled": experiment("live", "Spread every directory over many blocks."),
   "Experimental.GraphsyncEnabled": experiment("none", "Read and kept, without effect."),
   "Experimental.Libp2pStreamMounting": experiment("live", "The commands `p2p/*`; looked at on each call."),
-  "Experimental.P2pHttpProxy": experiment("none", "A proxy to the HTTP services of peers on the gateway."),
+  "Experimental.P2pHttpProxy": experiment("live", "A proxy to the HTTP services of peers on the gateway."),
   "Experimental.StrategicProviding": experiment("live", "Announce nothing unless told to."),
   "Experimental.AcceleratedDHTClient": experiment("live", "Announce in batches; `stats/provide` tells about it."),
   "Plugins.Plugins": key("none", map(plugin), null, "Read and kept, without effect."),

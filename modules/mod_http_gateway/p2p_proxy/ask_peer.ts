@@ -1,0 +1,116 @@
+/** One request to the HTTP service of a peer, by a stream of its own, and the answer as it comes. */
+import http, { type ClientRequest, type IncomingMessage } from "node:http";
+import type { Duplex } from "node:stream";
+import { pipeline } from "node:stream/promises";
+import { answerFieldsOf, framingOf, passedFields, relayedAnswer, viaOf } from "../../../core/http/index.ts";
+import type { HttpEvent, HttpRequest, ResponseFields } from "../../../core/types.ts";
+import { Refusal } from "../errors/refusal.ts";
+import type { GatewayDeps } from "../gateway.ts";
+import type { GatewaySettings } from "../settings.ts";
+import type { AskedService } from "./asked_service.ts";
+
+/** Largest head of an answer, in bytes. */
+const MAX_HEADER_SIZE = 64 * 1024;
+
+/** Statuses of answers (RFC 9110, 15). */
+const MIN_STATUS = 200;
+const MAX_STATUS = 599;
+
+/** Headers by which proxies tell who asks: of a client's own word nothing goes on. */
+const forwarding = /^(forwarded|x[-_]forwarded[-_].*|x[-_]real[-_]ip)$/;
+
+interface PeerAsked extends Pick<GatewayDeps, "node" | "log"> {
+  readonly event: HttpEvent;
+  readonly service: AskedService;
+  readonly settings: Pick<GatewaySettings, "stallTime" | "totalTime">;
+}
+
+/** @throws {Refusal} 502 where the peer gives no answer, 504 where it gives none in time */
+export async function askPeer({ event, node, settings, service, log }: PeerAsked): Promise<ResponseFields> {
+  const { request } = event;
+  const { peer, peerText, protocol } = service;
+  const late = new AbortController();
+  const signal = AbortSignal.any([request.signal, late.signal]);
+  const watch = new Watch(settings, () => late.abort(new Error("it took too long")));
+  try {
+    const { p2p } = await node.lowLevel.network();
+    const stream = await p2p.open(peer, protocol, signal);
+    watch.follow(stream);
+    const incoming = await send(request, service, stream);
+    watch.answer = incoming;
+    const { statusCode = 0 } = incoming;
+    const fields = answerFieldsOf(incoming);
+    if (fields === undefined || statusCode < MIN_STATUS || statusCode > MAX_STATUS) {
+      stream.destroy();
+      throw new Error(`its answer cannot be passed on: status ${statusCode}`);
+    }
+    return relayedAnswer(event, incoming, fields, (error) =>
+      log.debug("request %s: the answer of %s broke off: %s", request.id, peerText, error.message),
+    );
+  } catch (cause) {
+    watch.end();
+    log.debug("request %s: %s of %s gives no answer: %s", request.id, protocol, peerText, (cause as Error).message);
+    if (late.signal.aborted) throw new Refusal(504, `${peerText} gave no answer in time`, { cause });
+    throw new Refusal(502, `${peerText} gives no answer at ${protocol}`, { cause });
+  }
+}
+
+/** Rejects with what kept it from being answered. */
+function send(request: HttpRequest, { peerText, target }: AskedService, stream: Duplex): Promise<IncomingMessage> {
+  const { promise, resolve, reject } = Promise.withResolvers<IncomingMessage>();
+  const framing = framingOf(request);
+  const fields = [
+    ...["Host", peerText],
+    ...passedFields(request, (key) => forwarding.test(key)),
+    ...["X-Forwarded-For", request.ip || "unknown"],
+    ...["Via", viaOf(request)],
+    ...["Connection", "close"],
+  ];
+  if (framing.length !== undefined) fields.push("Content-Length", framing.length);
+  else if (framing.hasBody) fields.push("Transfer-Encoding", "chunked");
+  const outgoing: ClientRequest = http.request({
+    createConnection: () => stream,
+    method: request.method,
+    path: target,
+    headers: fields as never,
+    setHost: false,
+    maxHeaderSize: MAX_HEADER_SIZE,
+  });
+  outgoing.once("response", resolve);
+  outgoing.on("error", reject);
+  outgoing.once("close", () => reject(new Error("it closed the stream without an answer")));
+  // Its failure is that of the request, or nobody's, as after an answer that did not wait for all of it.
+  if (framing.hasBody) pipeline(request.body_stream, outgoing).catch(() => undefined);
+  else outgoing.end();
+  return promise;
+}
+
+/** The bounds of the gateway: how long nothing may come or go, and how long the whole may take. */
+class Watch {
+  /** Where a part of it waits, it is the client that is slow, and the host's matter. */
+  answer: IncomingMessage | undefined;
+  readonly #timers: NodeJS.Timeout[] = [];
+  #stream: { readonly moved: number } | undefined;
+  #moved = 0;
+
+  constructor({ stallTime, totalTime }: PeerAsked["settings"], late: () => void) {
+    if (stallTime > 0) this.#timers.push(setInterval(() => this.#isMoving() || late(), stallTime));
+    if (totalTime > 0) this.#timers.push(setTimeout(late, totalTime));
+  }
+
+  follow(stream: Duplex & { readonly moved: number }): void {
+    this.#stream = stream;
+    stream.once("close", () => this.end());
+  }
+
+  end(): void {
+    for (const timer of this.#timers) clearTimeout(timer);
+  }
+
+  #isMoving(): boolean {
+    const moved = this.#stream?.moved ?? 0;
+    const isMoving = moved !== this.#moved || (this.answer?.readableLength ?? 0) > 0;
+    this.#moved = moved;
+    return isMoving;
+  }
+}

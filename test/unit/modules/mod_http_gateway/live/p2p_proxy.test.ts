@@ -1,0 +1,163 @@
+import assert from "node:assert/strict";
+import { once } from "node:events";
+import { createServer, type IncomingMessage, request, type Server, type ServerResponse } from "node:http";
+import type { AddressInfo } from "node:net";
+import { after, before, describe, test } from "node:test";
+import { type RpcHost, startOnline } from "#test/unit/modules/mod_http_api/commands/support.ts";
+import { askAt } from "../support.ts";
+
+const MIB = 1024 * 1024;
+
+/** What a service of a peer was asked. */
+interface Seen {
+  readonly method: string;
+  readonly url: string;
+  readonly headers: Record<string, string>;
+  readonly length: number;
+}
+
+/** A server that tells what it was asked, but for a few paths. */
+async function answer(asked: IncomingMessage, response: ServerResponse): Promise<void> {
+  const { method = "", url = "", headers } = asked;
+  if (url === "/reset") return void asked.socket.destroy();
+  if (url === "/half")
+    return void response.writeHead(200, { "content-length": "10" }).write("half", () => response.destroy());
+  if (url === "/silent") return;
+  if (url === "/own") {
+    response.writeHead(418, {
+      connection: "close, x-hop",
+      "x-hop": "1",
+      "set-cookie": ["a=1", "b=2"],
+      trailer: "x-sum",
+    });
+    response.write("tea");
+    response.addTrailers({ "x-sum": "3" });
+    return void response.end();
+  }
+  if (url === "/large") return void response.end(Buffer.alloc(4 * MIB, "x"));
+  let length = 0;
+  for await (const piece of asked) length += (piece as Buffer).length;
+  response.end(JSON.stringify({ method, url, headers, length }));
+}
+
+describe("services of peers at /p2p of the gateway's address", () => {
+  let [asking, peer]: RpcHost[] = [];
+  let server: Server;
+  let id = "";
+  const hosts = () => [asking, peer] as [RpcHost, RpcHost];
+  const port = () =>
+    hosts()[0]
+      .host.listening()
+      .find(({ service }) => service === "http_api_gateway")?.port as number;
+  const set = (key: string, value: unknown) =>
+    hosts()[0].call(`config?arg=${key}&arg=${encodeURIComponent(JSON.stringify(value))}&json=true`);
+  const ask = (path: string, headers: Record<string, string> = {}, method = "GET") =>
+    askAt(port(), path, headers, method);
+  const seen = async (path: string, headers?: Record<string, string>, method?: string) =>
+    JSON.parse((await ask(path, headers, method)).body) as Seen;
+
+  before(async () => {
+    server = createServer((asked, response) => void answer(asked, response)).listen(0, "127.0.0.1");
+    await once(server, "listening");
+    const values = { "Addresses.Gateway": "/ip4/127.0.0.1/tcp/0", "Discovery.MDNS.Enabled": false };
+    const modules = { modules_enabled: ["http", "http_api", "http_gateway"] };
+    [asking, peer] = await Promise.all([
+      startOnline({ ...values, "Experimental.P2pHttpProxy": true }, modules),
+      startOnline({ ...values, "Experimental.Libp2pStreamMounting": true }),
+    ]);
+    const facts = await peer.value<{ ID: string; Addresses: readonly string[] }>("id");
+    id = facts.ID;
+    await asking.call(`swarm/connect?arg=${facts.Addresses[0]}`);
+    const target = `/ip4/127.0.0.1/tcp/${(server.address() as AddressInfo).port}`;
+    await peer.call(`p2p/listen?arg=/http&arg=${target}&allow-custom-protocol=true`);
+    await peer.call(`p2p/listen?arg=/x/notes/http&arg=${target}`);
+  });
+  after(async () => {
+    await Promise.all(hosts().map((host) => host?.stop()));
+    server.closeAllConnections();
+    server.close();
+  });
+
+  test("are asked by their path, with the query and all that the client says, but for what is of its connection", async () => {
+    const told = await seen(`/p2p/${id}/http/a%2520b/%2Fc/?x=1&y=%20z`, {
+      cookie: "a=b",
+      authorization: "Bearer x",
+      connection: "close, x-hop",
+      "x-hop": "1",
+      te: "trailers",
+      "proxy-authorization": "secret",
+      "x-forwarded-for": "9.9.9.9",
+      "x-forwarded-host": "elsewhere.example",
+      forwarded: "for=9.9.9.9",
+    });
+    assert.deepEqual([told.method, told.url], ["GET", "/a%2520b/%2Fc/?x=1&y=%20z"]);
+    assert.deepEqual(told.headers, {
+      host: id,
+      cookie: "a=b",
+      authorization: "Bearer x",
+      // The client itself, as the proxy on this machine tells, which is a trusted one.
+      "x-forwarded-for": "9.9.9.9",
+      via: "1.1 modhost",
+      connection: "close",
+    });
+    assert.equal((await seen(`/p2p/${id}/x/notes/http/`)).url, "/");
+    for (const method of ["DELETE", "OPTIONS", "PATCH"])
+      assert.equal((await seen(`/p2p/${id}/http/m`, {}, method)).method, method);
+    assert.equal((await ask(`/p2p/${id}/http/m`, {}, "HEAD")).status, 200);
+    assert.equal((await seen(`/p2p/${id}/http/n`, { host: `localhost:${port()}` })).url, "/n");
+  });
+
+  test("get bodies and give them as they come, of whatever size", async () => {
+    const outgoing = request({ port: port(), host: "127.0.0.1", path: `/p2p/${id}/http/up`, method: "POST" });
+    for (let sent = 0; sent < 4; sent += 1) if (!outgoing.write(Buffer.alloc(MIB))) await once(outgoing, "drain");
+    outgoing.end();
+    const [incoming] = (await once(outgoing, "response")) as [IncomingMessage];
+    assert.equal((JSON.parse(String(Buffer.concat(await incoming.toArray()))) as Seen).length, 4 * MIB);
+    const sized = await seen(`/p2p/${id}/http/up`, { "content-length": "0", "content-encoding": "gzip" }, "PUT");
+    assert.deepEqual([sized.length, sized.headers["content-encoding"]], [0, "gzip"]);
+    assert.equal((await ask(`/p2p/${id}/http/large`)).body.length, 4 * MIB);
+  });
+
+  test("answer for themselves: status, headers and trailers are theirs", async () => {
+    const own = await ask(`/p2p/${id}/http/own`);
+    assert.deepEqual([own.status, own.body, own.cut], [418, "tea", false]);
+    assert.deepEqual(own.headers["set-cookie"], ["a=1", "b=2"]);
+    assert.deepEqual([own.headers["x-hop"], own.headers["access-control-allow-origin"]], [undefined, undefined]);
+    assert.match(own.headers.trailer ?? "", /^x-sum$/i);
+  });
+
+  test("that give no answer are 502, a part of one is cut, and a path that names none is 400", async () => {
+    const nobody = "12D3KooWK99VoVxNE7XzyBwXEzW7xhK7Gpv85r9F3V3fyKSUKPH5";
+    for (const path of [`${id}/http/reset`, `${id}/x/none/http/a`, `${nobody}/http/a`]) {
+      const { status, body } = await ask(`/p2p/${path}`);
+      assert.equal(status, 502, path);
+      assert.match(body, /gives no answer at \//);
+    }
+    const self = (await hosts()[0].value<{ ID: string }>("id")).ID;
+    assert.equal((await ask(`/p2p/${self}/http/a`)).status, 502);
+    assert.equal((await ask(`/p2p/${id}/http/half`)).cut, true);
+    for (const path of ["", id, `${id}/`, `${id}/http`, `${id}/foo/http/a`, `${id}/x/http/a`, "nobody/http/a"]) {
+      const { status, body } = await ask(`/p2p/${path}`);
+      assert.equal(status, 400, path);
+      assert.match(body, /^failed to parse request: Invalid request path/);
+    }
+    const via = Array.from({ length: 9 }, () => "1.1 modhost").join(", ");
+    assert.equal((await ask(`/p2p/${id}/http/a`, { via })).status, 508);
+  });
+
+  test("are given up by the bounds of the gateway, are at hosts that have the path, and are gone when the experiment is off", async () => {
+    await set("Gateway.RetrievalTimeout", "50ms");
+    assert.equal((await ask(`/p2p/${id}/http/silent`)).status, 504);
+    await set("Gateway.RetrievalTimeout", "1h");
+    await set("Gateway.MaxRequestDuration", "50ms");
+    assert.equal((await ask(`/p2p/${id}/http/silent`)).status, 504);
+    await set("Gateway.MaxRequestDuration", "1h");
+    await set("Gateway.PublicGateways", { "gw.example": { Paths: ["/ipfs"] }, "all.example": { Paths: ["/p2p"] } });
+    const at = async (host: string) => (await ask(`/p2p/${id}/http/a`, { host })).status;
+    assert.deepEqual([await at("gw.example"), await at("all.example"), await at("unknown.invalid")], [404, 200, 200]);
+    await set("Experimental.P2pHttpProxy", false);
+    assert.equal((await ask(`/p2p/${id}/http/a`)).status, 404);
+    await set("Experimental.P2pHttpProxy", true);
+    assert.equal((await ask(`/p2p/${id}/http/a`)).status, 200);
+  });
+});

@@ -1,0 +1,47 @@
+import assert from "node:assert/strict";
+import { once } from "node:events";
+import { test } from "node:test";
+import { streamPair } from "@libp2p/utils";
+import { StreamDuplex } from "#node/network/p2p/stream_duplex.ts";
+
+const mebibyte = 1024 * 1024;
+
+async function pair() {
+  const [far, near] = await streamPair();
+  return { far, near, duplex: new StreamDuplex(near) };
+}
+
+test("each direction of a stream as one of Node ends on its own", async () => {
+  const { far, duplex } = await pair();
+  const other = new StreamDuplex(far);
+  duplex.end("question");
+  assert.equal(String(await other.toArray().then(Buffer.concat)), "question");
+  other.end("answer");
+  assert.equal(String(await duplex.toArray().then(Buffer.concat)), "answer");
+  assert.equal(duplex.moved, "question".length + "answer".length);
+});
+
+test("it is read no faster than whoever has it takes it, and loses nothing", async () => {
+  const { far, near, duplex } = await pair();
+  for (let sent = 0; sent < 8; sent += 1) far.send(new Uint8Array(mebibyte));
+  const closed = far.close();
+  await once(duplex, "readable");
+  assert.ok(duplex.readableLength < 8 * mebibyte);
+  let got = 0;
+  for await (const piece of duplex) got += (piece as Buffer).length;
+  await closed;
+  assert.deepEqual([got, near.readBufferLength], [8 * mebibyte, 0]);
+});
+
+test("the reset of either end is the end of the other", async () => {
+  const one = await pair();
+  const failed = once(one.duplex, "error");
+  one.far.abort(new Error("no more"));
+  await failed;
+  assert.equal(one.duplex.destroyed, true);
+  const two = await pair();
+  const reset = new Promise((resolve) => two.far.addEventListener("close", resolve));
+  two.duplex.destroy();
+  await reset;
+  assert.equal(two.far.status, "reset");
+});
