@@ -1,7 +1,7 @@
 /** A pool of buffers for blocks that are read, passed on and released. */
 
 /** Shorter blocks come from Node's own pool of small buffers; longer ones are rare. */
-const MIN_POOLED = 16 * 1024;
+export const MIN_POOLED_BYTES = 16 * 1024;
 const MAX_POOLED = 2 * 1024 * 1024;
 /** Lengths are rounded up to a multiple of this, so that blocks of similar length share buffers. */
 const step = 64 * 1024;
@@ -26,7 +26,7 @@ export class BufferPool {
 
   /** See `allocUnsafe`. */
   take(length: number): Uint8Array<ArrayBuffer> {
-    if (length < MIN_POOLED || length > MAX_POOLED) return allocUnsafe(length);
+    if (length < MIN_POOLED_BYTES || length > MAX_POOLED) return allocUnsafe(length);
     const capacity = Math.ceil(length / step) * step;
     let buffer = this.#free.get(capacity)?.pop();
     if (buffer === undefined) buffer = Buffer.allocUnsafeSlow(capacity).buffer;

@@ -1,10 +1,11 @@
 /** Coalesces reads of blocks: those that are requested together and lie together are read in one go. */
+import { allocUnsafe, type BufferPool, MIN_POOLED_BYTES } from "../buffer_pool.ts";
 import type { SegmentFile, SegmentFiles } from "./files.ts";
 import type { BlockLocation } from "./format.ts";
 
 interface PendingRead {
   readonly location: BlockLocation;
-  readonly into: Uint8Array;
+  readonly buffers: BufferPool | undefined;
   readonly resolve: (read: Uint8Array) => void;
   readonly reject: (error: Error) => void;
 }
@@ -15,32 +16,45 @@ const MAX_READ_BYTES = 1024 * 1024;
 const MAX_GAP = 256;
 /** Receives the bytes between blocks, which nobody looks at. */
 const gapBytes = new Uint8Array(MAX_GAP);
+/** Bytes of an array that small blocks have in common, and of one read of such blocks. */
+const SHARED_BYTES = 128 * 1024;
 
 const endOf = ({ offset, length }: BlockLocation): number => offset + length;
+
+const inStoredOrder = ({ location: one }: PendingRead, { location: other }: PendingRead): number =>
+  one.segment - other.segment || one.offset - other.offset;
+
+/** Small, and for somebody who does not keep it: it does not need an array of its own. */
+const isShared = ({ location, buffers }: PendingRead): boolean =>
+  buffers !== undefined && location.length < MIN_POOLED_BYTES;
 
 export class ReadCoalescer {
   readonly #files: SegmentFiles;
   #wanted: PendingRead[] = [];
+  /** For small blocks; what stands before `#sharedFrom` is given away. */
+  #shared = new Uint8Array(0);
+  #sharedFrom = 0;
 
   constructor(files: SegmentFiles) {
     this.#files = files;
   }
 
-  /** Reads a block into `into`, which has its length, and gives the bytes that the file has of it. */
-  read(location: BlockLocation, into: Uint8Array): Promise<Uint8Array> {
+  /** Gives the bytes that the file has of a block. For `buffers` see `BlockStore.get`. */
+  read(location: BlockLocation, buffers: BufferPool | undefined): Promise<Uint8Array> {
     return new Promise((resolve, reject) => {
-      if (this.#wanted.push({ location, into, resolve, reject }) === 1) queueMicrotask(() => this.#start());
+      if (this.#wanted.push({ location, buffers, resolve, reject }) === 1) queueMicrotask(() => this.#start());
     });
   }
 
   #start(): void {
+    const all = this.#wanted.sort(inStoredOrder);
+    this.#wanted = [];
     let run: PendingRead[] = [];
     let bytes = 0;
-    for (const wanted of this.#wanted) {
+    for (const wanted of all) {
       const { location } = wanted;
-      const last = run.at(-1)?.location;
-      const gap = last?.segment === location.segment ? location.offset - endOf(last) : -1;
-      if (last !== undefined && (gap < 0 || gap > MAX_GAP || bytes + location.length > MAX_READ_BYTES)) {
+      const last = run.at(-1);
+      if (last !== undefined && !isNext(last, wanted, bytes)) {
         this.#read(run);
         run = [];
         bytes = 0;
@@ -48,36 +62,66 @@ export class ReadCoalescer {
       run.push(wanted);
       bytes += location.length;
     }
-    this.#wanted = [];
     this.#read(run);
   }
 
   #read(run: readonly PendingRead[]): void {
-    const [{ location: first }] = run as readonly [PendingRead];
-    this.#files
-      .use(first.segment, (file) => readRun(file, run))
-      .then(
-        (end) => {
-          for (const { location, into, resolve } of run) {
-            resolve(into.subarray(0, Math.max(0, Math.min(location.length, end - location.offset))));
-          }
-        },
-        (error: Error) => {
-          for (const { reject } of run) reject(error);
-        },
-      );
+    const [first] = run as readonly [PendingRead];
+    const { segment } = first.location;
+    const reading = isShared(first)
+      ? this.#files.use(segment, (file) => readShared(file, run, this.#take(lengthOf(run))))
+      : this.#files.use(segment, (file) => readRun(file, run));
+    reading.catch((error: Error) => {
+      for (const { reject } of run) reject(error);
+    });
+  }
+
+  /** Bytes that small blocks are read into. */
+  #take(length: number): Uint8Array {
+    if (this.#sharedFrom + length > this.#shared.length) {
+      this.#shared = new Uint8Array(Buffer.allocUnsafeSlow(Math.max(length, SHARED_BYTES)).buffer);
+      this.#sharedFrom = 0;
+    }
+    this.#sharedFrom += length;
+    return this.#shared.subarray(this.#sharedFrom - length, this.#sharedFrom);
   }
 }
 
-/** Resolves with the offset in the file up to which there were bytes to read. */
-async function readRun(file: SegmentFile, run: readonly PendingRead[]): Promise<number> {
-  const [{ location: first }] = run as readonly [PendingRead];
+/** Whether a block is read in one go with those before it, which have so many bytes. */
+function isNext(last: PendingRead, next: PendingRead, bytes: number): boolean {
+  const gap = next.location.segment === last.location.segment ? next.location.offset - endOf(last.location) : -1;
+  const shared = isShared(next);
+  const most = shared ? SHARED_BYTES : MAX_READ_BYTES;
+  return gap >= 0 && gap <= MAX_GAP && shared === isShared(last) && bytes + next.location.length <= most;
+}
+
+/** From the first byte of the first block to the last one of the last. */
+function lengthOf(run: readonly PendingRead[]): number {
+  return endOf((run.at(-1) as PendingRead).location) - (run[0] as PendingRead).location.offset;
+}
+
+/** Each block gets a view of `into`, which holds them as they stand in the file. */
+async function readShared(file: SegmentFile, run: readonly PendingRead[], into: Uint8Array): Promise<void> {
+  const start = (run[0] as PendingRead).location.offset;
+  const read = await file.read([into], start);
+  for (const { location, resolve } of run) {
+    resolve(into.subarray(Math.min(read, location.offset - start), Math.min(read, endOf(location) - start)));
+  }
+}
+
+/** Each block gets an array of its own, or a buffer that is lent. */
+async function readRun(file: SegmentFile, run: readonly PendingRead[]): Promise<void> {
+  const start = (run[0] as PendingRead).location.offset;
+  const blocks = run.map(({ location: { length }, buffers }) => buffers?.take(length) ?? allocUnsafe(length));
   const parts: Uint8Array[] = [];
-  let at = first.offset;
-  for (const { location, into } of run) {
+  let at = start;
+  for (const [index, { location }] of run.entries()) {
     if (location.offset > at) parts.push(gapBytes.subarray(0, location.offset - at));
-    parts.push(into);
+    parts.push(blocks[index] as Uint8Array);
     at = endOf(location);
   }
-  return first.offset + (await file.read(parts, first.offset));
+  const end = start + (await file.read(parts, start));
+  for (const [index, { location, resolve }] of run.entries()) {
+    resolve((blocks[index] as Uint8Array).subarray(0, Math.max(0, Math.min(location.length, end - location.offset))));
+  }
 }

@@ -5,8 +5,9 @@ import { identity, matches } from "../../../formats/cid/hashes.ts";
 import { failure, NodeError } from "../../../util/errors.ts";
 import type { MakeRoom } from "../../disk_reserve.ts";
 import { CommitFailed } from "../../lmdb/open.ts";
-import { allocUnsafe, type BufferPool } from "../buffer_pool.ts";
+import type { BufferPool } from "../buffer_pool.ts";
 import type { Block, BlockStore, HeldFiles, PutOptions } from "../store.ts";
+import { CheckedBlocks } from "./checked_blocks.ts";
 import { compactSegments } from "./compaction.ts";
 import { DiskSpace, segmentLength } from "./disk_space.ts";
 import { diskFs, SegmentFiles, type SegmentFs, withRoom } from "./files.ts";
@@ -28,7 +29,10 @@ export interface SegmentStoreOptions {
   readonly segmentBytes?: number;
   /** Bytes that are put but not written yet and may be held in memory; 4 MiB. */
   readonly bufferedBytes?: number;
-  /** Check every block that is read from the disk against its CID. */
+  /**
+   * Check every block that is read from the disk: against its CID, and when it is read again by a sum of the bytes that were
+   * found to be right.
+   */
   readonly verifyOnRead?: boolean;
   /**
    * Called with a sentence about each thing that was repaired: damage that was set aside, an index that was rebuilt.
@@ -83,7 +87,10 @@ export async function openSegmentStore(folder: string, options: SegmentStoreOpti
 }
 
 export class SegmentStore implements BlockStore {
-  readonly verifies: boolean;
+  /** Later reads of a block are checked by a sum. */
+  readonly verifies = false;
+  /** Undefined where reads are not checked. */
+  readonly #checked: CheckedBlocks | undefined;
   readonly #folder: string;
   readonly #files: SegmentFiles;
   readonly #overlay: IndexOverlay;
@@ -108,7 +115,7 @@ export class SegmentStore implements BlockStore {
     this.#files = files;
     this.#overlay = overlay;
     this.#reads = new ReadCoalescer(files);
-    this.verifies = options.verifyOnRead ?? false;
+    this.#checked = options.verifyOnRead ? new CheckedBlocks() : undefined;
     this.#notice = options.onNotice;
     const { bufferedBytes = 4 * 1024 * 1024 } = options;
     const segmentBytes = Math.min(options.segmentBytes, MAX_SEGMENT);
@@ -125,8 +132,8 @@ export class SegmentStore implements BlockStore {
     const recent = isKept ? this.#nodeCache.get(location) : undefined;
     if (recent !== undefined) return recent;
     const bytes = await this.#read(location, isKept ? undefined : buffers);
-    const corrupt = bytes.length < location.length || (this.verifies && !(await matches(cid, bytes, "here")));
-    if (corrupt) throw failure("BLOCK_CORRUPT", { cid: cid.toString() });
+    if (bytes.length < location.length || !((await this.#checked?.check(cid, location, bytes)) ?? true))
+      throw failure("BLOCK_CORRUPT", { cid: cid.toString() });
     if (isKept) this.#nodeCache.add(location, bytes);
     return bytes;
   }
@@ -305,8 +312,7 @@ export class SegmentStore implements BlockStore {
 
   /** The bytes that the file has of a block. */
   #read(location: BlockLocation, buffers?: BufferPool): Promise<Uint8Array> {
-    const into = buffers === undefined ? allocUnsafe(location.length) : buffers.take(location.length);
-    return this.#reads.read(location, into).catch((error: Error) => {
+    return this.#reads.read(location, buffers).catch((error: Error) => {
       throw failure("STORE_BROKEN", { path: this.#folder, reason: error.message }, error);
     });
   }

@@ -62,6 +62,17 @@ test("in another order, twice, from several segments or with room between them: 
   for (const order of orders) same(await getAll(place, order, new BufferPool()), order);
 });
 
+test("small blocks for who does not keep them are read together in whatever order, and those that ask later change none", async (t) => {
+  const blocks = samples(60, 4096);
+  const place = await shelf(t, blocks);
+  const buffers = new BufferPool();
+  const first = await getAll(place, blocks.slice(0, 20).toReversed(), buffers);
+  assert.equal(place.reads, 1);
+  same(await getAll(place, blocks.slice(20), buffers), blocks.slice(20));
+  assert.equal(place.reads, 3, "so many bytes at a time");
+  same(first, blocks.slice(0, 20).toReversed());
+});
+
 test("no read is longer than a mebibyte, unless a block is", async (t) => {
   const blocks = samples(9, 256 * 1024);
   const place = await shelf(t, blocks);

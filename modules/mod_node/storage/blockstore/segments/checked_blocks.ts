@@ -1,0 +1,46 @@
+/** Blocks on the disk that were found to be those of their CIDs: the next reads of them are checked by a sum, which costs a third. */
+import { crc32 } from "node:zlib";
+import type { CID } from "multiformats/cid";
+import { matches } from "../../../formats/cid/hashes.ts";
+import { type BlockLocation, type Position, positionAt } from "./format.ts";
+
+/** Blocks that are remembered, 12 bytes for each. */
+const SLOT_BITS = 16;
+const SLOTS = 2 ** SLOT_BITS;
+/** It was read once. */
+const NO_SUM = 0;
+
+/** By location, whose bytes never change. Whatever the sum says, what is refused is refused by the hash. */
+export class CheckedBlocks {
+  /** Each has one slot that it may be in; whoever comes last is. */
+  readonly #positions = new Float64Array(SLOTS);
+  readonly #sums = new Uint32Array(SLOTS);
+
+  /** Whether `bytes`, which were read at `location`, are those of the CID. */
+  check(cid: CID, location: BlockLocation, bytes: Uint8Array): boolean | Promise<boolean> {
+    const { segment, offset } = location;
+    const position = positionAt(segment, offset);
+    const slot = slotOf(segment, offset);
+    // Most blocks are read once: the sum is made when one is read again.
+    const sum = this.#positions[slot] === position ? crc32(bytes) || 1 : NO_SUM;
+    return (sum !== NO_SUM && this.#sums[slot] === sum) || this.#hash(cid, bytes, { position, slot, sum });
+  }
+
+  async #hash(cid: CID, bytes: Uint8Array, { position, slot, sum }: Remembered): Promise<boolean> {
+    const fits = await matches(cid, bytes, "here");
+    if (fits) {
+      this.#positions[slot] = position;
+      this.#sums[slot] = sum;
+    }
+    return fits;
+  }
+}
+
+interface Remembered {
+  readonly position: Position;
+  readonly slot: number;
+  readonly sum: number;
+}
+
+const slotOf = (segment: number, offset: number): number =>
+  Math.imul(offset + segment, 0x9e3779b1) >>> (32 - SLOT_BITS);
