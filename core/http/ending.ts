@@ -13,13 +13,13 @@ interface Ending {
     readonly raw: NodeRequest;
     readonly incoming: { linger(how: "patiently" | "briefly"): Promise<void> };
   };
-  readonly response: { readonly raw: NodeResponse };
+  readonly response: { readonly raw: NodeResponse; delivered: boolean };
 }
 
 /** Sends the last bytes; a body that the client is still sending is first taken in, within bounds. */
 export function endAnswer(exchange: Ending, data: string | Uint8Array | undefined): void {
-  const raw = exchange.response.raw as ServerResponse;
-  const { request } = exchange;
+  const { request, response } = exchange;
+  const raw = response.raw as ServerResponse;
   if (!exchange.hasBody || request.raw.complete) {
     if (data === undefined) raw.end();
     else raw.end(data);
@@ -44,8 +44,12 @@ export function endAnswer(exchange: Ending, data: string | Uint8Array | undefine
     });
     return;
   }
-  if (data !== undefined) raw.write(data);
-  else raw.flushHeaders();
+  if (data === undefined) raw.flushHeaders();
+  else {
+    raw.write(data, (error) => {
+      response.delivered = !error;
+    });
+  }
   incoming.linger("briefly").then(() => {
     // A connection that is closed with something unread is reset, and the answer is lost on its way to a slow client.
     if (!request.raw.complete) socket.destroySoon = () => socket.end();

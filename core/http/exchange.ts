@@ -25,10 +25,8 @@ import { Sending } from "./sending.ts";
 import type { HttpEnvironment, HttpSettings } from "./settings.ts";
 import { isAdmitted } from "./token_check.ts";
 import { endTrace } from "./tracing.ts";
+import { closesConnection, hasUnreadBody, takesBodyAsItComes } from "./unread_body.ts";
 import { answerUnrouted } from "./unrouted.ts";
-
-/** Up to so many unread bytes of a body are read and dropped, so that the connection can be used again. */
-const MAX_SMALL_REST = 64 * 1024;
 
 /** What an exchange needs of the service that it came to. */
 export interface ExchangeService extends RequestService {
@@ -46,15 +44,15 @@ export class Exchange implements HttpEvent, LayeredExchange, TokenUse {
   readonly request: Request;
   readonly response: Response;
   readonly http2: boolean;
+  readonly head: HeadFacts;
   /** The answer is complete, or the client went away. */
   gone = false;
   /** Tells the middleware before the apps that the handlers are done, though nothing was put into the context. */
   settled: (() => void) | undefined = undefined;
   /** While somebody traces it. */
   trace: RequestTrace | undefined = undefined;
-  /** Set when it is over: the whole answer was handed to the system. */
+  /** Set when it is over: the system has the whole answer. */
   #complete = false;
-  readonly #head: HeadFacts;
   /** Whose value is the answer. */
   #route: Route | undefined;
   readonly began = performance.now();
@@ -71,7 +69,7 @@ export class Exchange implements HttpEvent, LayeredExchange, TokenUse {
 
   constructor(service: ExchangeService, context: Context, head: HeadFacts, target: Target, path: string, host: string) {
     this.service = service;
-    this.#head = head;
+    this.head = head;
     this.http2 = (context.req as NodeRequest) instanceof Http2ServerRequest;
     this.request = new Request(this, context, target, path, host);
     this.response = new Response(this, context.res);
@@ -139,7 +137,7 @@ export class Exchange implements HttpEvent, LayeredExchange, TokenUse {
       }
       this.#enter(mount);
       if (mount.need !== undefined && !isAdmitted(this, mount.need)) return;
-      if (this.hasBody && !this.#leavesBody(candidate.route)) return;
+      if (this.hasBody && !takesBodyAsItComes(this, candidate.route)) return;
       this.#next += 1;
       if (this.#call(candidate)) return;
     }
@@ -253,14 +251,9 @@ export class Exchange implements HttpEvent, LayeredExchange, TokenUse {
     else raw.destroy();
   }
 
-  /** True when the connection is closed after this answer, because an unread body is on its way. */
+  /** True when the connection is closed after this answer. */
   get closing(): boolean {
-    if (this.http2 || !this.hasBody || this.request.incoming.taken) return this.service.stopping && !this.http2;
-    return (
-      this.#head.contentLength === undefined ||
-      this.#head.contentLength > MAX_SMALL_REST ||
-      this.service.expects(this.request.raw)
-    );
+    return closesConnection(this);
   }
 
   /** Sends the last bytes; a body that the client is still sending is first taken in, within bounds. */
@@ -319,36 +312,7 @@ export class Exchange implements HttpEvent, LayeredExchange, TokenUse {
 
   /** The request has a body that is not read yet. */
   get hasBody(): boolean {
-    if (this.request.buffered !== undefined) return false;
-    if (this.http2) return !(this.request.raw as Http2ServerRequest).stream.endAfterHeaders;
-    return this.#head.chunked || (this.#head.contentLength ?? 0) > 0;
-  }
-
-  /** True when the route takes the body as it comes; otherwise it is read for it, or refused. */
-  #leavesBody({ kind, mount }: Route): boolean {
-    const isStreaming = mount.provider.streaming_uploads === true;
-    const coding = takesAnything({ kind, mount }) ? undefined : this.request.headers.content_encoding;
-    const limit = this.service.settings.maxContentSize;
-    if (coding !== undefined && coding.toLowerCase() !== "identity") {
-      this.fail(new ModhostError("BODY_ENCODED", { coding }));
-    } else if (!isStreaming && (this.#head.contentLength ?? 0) > limit) {
-      this.fail(new ModhostError("BODY_TOO_LARGE", { limit }));
-    } else if (isStreaming || kind === "middleware") {
-      return true;
-    } else this.#buffer(limit);
-    return false;
-  }
-
-  /** Reads the body, then goes on with the handlers. */
-  #buffer(limit: number): void {
-    const { request } = this;
-    request.incoming.read(limit).then(
-      (bytes) => {
-        request.buffered = bytes;
-        if (!this.gone) this.run();
-      },
-      (error: unknown) => this.fail(error),
-    );
+    return hasUnreadBody(this);
   }
 
   /** The request ends: its answer is complete, or the client went away. */
@@ -356,8 +320,9 @@ export class Exchange implements HttpEvent, LayeredExchange, TokenUse {
     if (this.gone) return;
     this.gone = true;
     const { request, response } = this;
-    // A reset HTTP/2 stream counts as finished too, though `end` was never called.
-    this.#complete = response.raw.writableEnded && response.raw.writableFinished;
+    // A reset HTTP/2 stream counts as finished too, though `end` was never called. A client that has all the bytes of
+    // Content-Length may close before the body says that there are no more.
+    this.#complete = response.delivered || (response.raw.writableEnded && response.raw.writableFinished);
     this.#sending?.over();
     if (!this.#complete) request.abort();
     if (response.on_destroy !== undefined) this.#destroyed(response.on_destroy);

@@ -96,6 +96,8 @@ export class Response implements HttpResponse {
   variesByOrigin = false;
   /** Body bytes handed to the connection. */
   bytes = 0;
+  /** The system has taken as many bytes as the answer announced: the client needs no more, whether or not `end` was called. */
+  delivered = false;
   /** Takes the answer in the place of the connection: middleware that stands before the handler shall see it first. */
   sink: ((body: Body | undefined) => void) | undefined;
   /** Set while middleware may write on `raw`. */

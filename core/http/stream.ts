@@ -8,7 +8,7 @@ import type { NodeResponse } from "./node_messages.ts";
 export interface Outlet {
   /** The client has left. */
   readonly gone: boolean;
-  readonly response: { readonly raw: NodeResponse; bytes: number };
+  readonly response: { readonly raw: NodeResponse; bytes: number; delivered: boolean };
   /** From now until `unwatchWriting` the client must take in what is written to it. */
   watchWriting(): void;
   unwatchWriting(): void;
@@ -81,7 +81,12 @@ export async function pump(outlet: Outlet, source: AsyncIterable<unknown>, lengt
       if (piece.length === 0) continue;
       response.bytes += typeof piece === "string" ? Buffer.byteLength(piece) : piece.length;
       if (length !== undefined && response.bytes > length) throw wrong("more");
-      const goesOn = raw.write(piece, sent && (() => sent(piece)));
+      const isLast = response.bytes === length;
+      const taken = (error?: Error | null) => {
+        if (isLast && !error) response.delivered = true;
+        sent?.(piece);
+      };
+      const goesOn = raw.write(piece, isLast || sent !== undefined ? taken : undefined);
       if (!goesOn) gate.shut();
       outlet.entered();
       if (goesOn && performance.now() > turn) {
