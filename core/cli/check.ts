@@ -6,7 +6,15 @@ import type { CertificatesOptions, TlsLog } from "../tls/index.ts";
 import type { ConfigPlan, LogLevel, ModuleState } from "../types.ts";
 import { ModhostError, reasonOf } from "../util/errors.ts";
 import { planText } from "./admin/change.ts";
-import { adminSocket, NoServerError, RefusedError, send, socketOption } from "./admin/client.ts";
+import {
+  adminSocket,
+  NoServerError,
+  RefusedError,
+  StuckServerError,
+  send,
+  socketOption,
+  statusOf,
+} from "./admin/client.ts";
 import { portWarnings, valueWarnings } from "./check_values.ts";
 import type { Command, CommandContext } from "./command.ts";
 import { filesArgument, hostOptions, httpOf, type Logged, labelOf, withHost } from "./hosted.ts";
@@ -78,10 +86,12 @@ async function runningPlan(context: CommandContext, { ok, config }: Report): Pro
   const { socket: named } = context.options;
   try {
     const socket = await adminSocket({ ...context, configPath }, named);
+    await statusOf(socket);
     const { value } = await send<ConfigPlan>(socket, "GET", "/plan");
     return value.config === config ? { plan: value } : {};
   } catch (error) {
     if (error instanceof RefusedError) return { ok: false, problems: [`the server that runs: ${error.message}`] };
+    if (error instanceof StuckServerError) context.stderr.write(`modhost: ${error.message}\n`);
     // Nobody runs where there is not even a folder for it.
     if (named === undefined || error instanceof NoServerError) return {};
     throw error;

@@ -41,13 +41,18 @@ export function completionOf(places: () => Promise<Places>): Command {
   };
 }
 
+/** Milliseconds for which a line waits for the names that complete it. */
+const MAX_WAIT = 2000;
+
 /** Whoever waits for a completion has no use for a reason: without a server there are no names. */
 async function names(context: CommandContext, [kind = "", ...more]: readonly string[]): Promise<number> {
   const source = Object.hasOwn(sources, kind) ? sources[kind as KnownNames] : undefined;
   if (source === undefined || more.length > 0)
     throw new UsageError(`completion names takes one of ${Object.keys(sources).join(", ")}`);
   try {
-    const { value } = await send<Record<string, string>[]>(await adminSocket(context), "GET", source.path);
+    const socket = await adminSocket(context);
+    const signal = AbortSignal.timeout(MAX_WAIT);
+    const { value } = await send<Record<string, string>[]>(socket, "GET", source.path, undefined, signal);
     for (const name of new Set(value.map(source.name))) context.stdout.write(`${name}\n`);
   } catch {}
   return 0;

@@ -1,9 +1,8 @@
 import { readFileSync, statfsSync } from "node:fs";
 import { dirname } from "node:path";
 import { loadConfig } from "../config/index.ts";
-import type { ServerStatus } from "../types.ts";
 import { reasonOf } from "../util/errors.ts";
-import { adminSocket, NoServerError, send, socketOption } from "./admin/client.ts";
+import { adminSocket, NoServerError, socketOption, statusOf } from "./admin/client.ts";
 import { inspect } from "./check.ts";
 import type { Command, CommandContext } from "./command.ts";
 import { type Check, type Finding, type Installation, problem, type System } from "./doctor/check.ts";
@@ -101,7 +100,7 @@ async function installationOf(context: CommandContext): Promise<Installation> {
   const socket = await adminSocket(place, context.options.socket).catch(() => "");
   if (socket === "") return { ...found, socket, running: undefined, unreached: undefined };
   try {
-    const { value: running } = await send<ServerStatus>(socket, "GET", "/status");
+    const running = await statusOf(socket);
     return { ...found, data: running.data_path, socket, running, unreached: undefined };
   } catch (error) {
     const unreached = error instanceof NoServerError ? error.message : reasonOf(error);

@@ -1,6 +1,15 @@
 /** What the commands that bundled modules bring have of the program: they alone import it. */
 export { errorLines, showChange, withServer } from "./admin/change.ts";
-export { type AdminAnswer, adminSocket, NoServerError, send, sendLines, socketOption } from "./admin/client.ts";
+export {
+  type AdminAnswer,
+  adminSocket,
+  NoServerError,
+  StuckServerError,
+  send,
+  sendLines,
+  socketOption,
+  statusOf,
+} from "./admin/client.ts";
 export { follow } from "./admin/follow.ts";
 export { withTokenFile } from "./admin/tokens.ts";
 export { type Command, type CommandContext, type CommandOption, type KnownNames, UsageError } from "./command.ts";

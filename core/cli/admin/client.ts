@@ -4,6 +4,7 @@ import { lstatSync, statSync } from "node:fs";
 import type { IncomingMessage } from "node:http";
 import { dirname, join, resolve } from "node:path";
 import { loadConfig } from "../../config/index.ts";
+import type { ServerStatus } from "../../types.ts";
 import { reasonOf } from "../../util/errors.ts";
 import { request } from "../../util/node_http.ts";
 import { type CommandContext, type CommandOption, UsageError } from "../command.ts";
@@ -30,6 +31,9 @@ export interface AdminAnswer<T> {
 /** No server runs on the configuration, or none that this user can reach. */
 export class NoServerError extends Error {}
 
+/** A server has the socket open, and answers nothing. */
+export class StuckServerError extends Error {}
+
 /** The Admin API refused the call itself. */
 export class RefusedError extends Error {}
 
@@ -48,8 +52,26 @@ export async function adminSocket({ configPath, cwd, env, search = true }: Place
   return join(String(config.value("data_path")), "admin.sock");
 }
 
+/** Milliseconds after which a server that has not said how it is counts as stuck. */
+const MAX_STATUS_WAIT = 10_000;
+
 /**
- * Calls an operation of the Admin API, and waits for its answer as long as that takes.
+ * How the server is. Whoever begins with it does not wait for ever where the server is stuck.
+ * @throws {NoServerError} nobody answers at the socket
+ * @throws {StuckServerError} it takes the call, and does not answer `within` so many milliseconds
+ */
+export async function statusOf(socketPath: string, { within = MAX_STATUS_WAIT } = {}): Promise<ServerStatus> {
+  const signal = AbortSignal.timeout(within);
+  try {
+    return (await send<ServerStatus>(socketPath, "GET", "/status", undefined, signal)).value;
+  } catch (error) {
+    if (!signal.aborted || error instanceof RefusedError) throw error;
+    throw new StuckServerError(stuck(socketPath, within));
+  }
+}
+
+/**
+ * Calls an operation of the Admin API, and waits for its answer as long as that takes, or until the signal aborts.
  * @throws {NoServerError} nobody answers at the socket
  * @throws {RefusedError} the call is wrong, or not allowed
  */
@@ -58,12 +80,14 @@ export async function send<T>(
   method: string,
   path: string,
   body?: object,
+  signal?: AbortSignal,
 ): Promise<AdminAnswer<T>> {
   assertOwn(socketPath);
   const text = body === undefined ? undefined : JSON.stringify(body);
   const { promise, resolve: answered, reject } = Promise.withResolvers<AdminAnswer<T>>();
   const headers = text === undefined ? {} : { "Content-Type": "application/json" };
-  const sent = request({ socketPath, agent: false, method, path: `/admin/api${path}`, headers });
+  const place = { socketPath, agent: false, method, path: `/admin/api${path}` };
+  const sent = request({ ...place, headers, ...(signal === undefined ? {} : { signal }) });
   sent.on("error", (error) => reject(new NoServerError(unreachable(socketPath, error))));
   sent.on("response", async (response) => {
     try {
@@ -135,6 +159,10 @@ export function assertOwn(socketPath: string): void {
   const own = [process.getuid?.(), 0, statSync(dirname(socketPath)).uid];
   if (!socket.isSocket() || !own.includes(socket.uid))
     throw new NoServerError(`${socketPath} is no socket of this user's server: uid ${socket.uid} has made it`);
+}
+
+function stuck(socketPath: string, ms: number): string {
+  return `The server at ${socketPath} has not answered for ${ms / 1000} s: it is suspended, or the code of a module holds its event loop, which its log tells. If it stays so, end its process (kill -9) and start it again`;
 }
 
 function absent(socketPath: string): string {

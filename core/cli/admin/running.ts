@@ -4,7 +4,7 @@ import type { Explanation, RouteInfo } from "../../http/index.ts";
 import type { ModuleState, ServerStatus } from "../../types.ts";
 import type { CommandContext, CommandOption } from "../command.ts";
 import { hostOptions, httpOf, withHost } from "../hosted.ts";
-import { adminSocket, NoServerError, send, socketOption } from "./client.ts";
+import { adminSocket, NoServerError, send, socketOption, statusOf } from "./client.ts";
 
 /** For commands that ask the running server when there is one. */
 export const lookOptions = {
@@ -47,7 +47,7 @@ export async function look<T>(context: CommandContext, use: (looked: Looked) => 
 
 async function statusAt(socket: string, isNamed: boolean): Promise<ServerStatus | undefined> {
   try {
-    return (await send<ServerStatus>(socket, "GET", "/status")).value;
+    return await statusOf(socket);
   } catch (error) {
     if (isNamed || !(error instanceof NoServerError)) throw error;
     return undefined;

@@ -2,7 +2,7 @@
 import { setTimeout as sleep } from "node:timers/promises";
 import type { Change, ServerStatus } from "../../types.ts";
 import { changeText, showChange } from "../admin/change.ts";
-import { adminSocket, NoServerError, send } from "../admin/client.ts";
+import { adminSocket, NoServerError, StuckServerError, send, statusOf } from "../admin/client.ts";
 import { type CommandContext, UsageError } from "../command.ts";
 import { hostOptions } from "../hosted.ts";
 
@@ -67,9 +67,9 @@ async function another(socket: string, before: ServerStatus): Promise<ServerStat
 
 async function statusAt(socket: string): Promise<ServerStatus | undefined> {
   try {
-    return (await send<ServerStatus>(socket, "GET", "/status")).value;
+    return await statusOf(socket);
   } catch (error) {
-    if (error instanceof NoServerError) return undefined;
+    if (error instanceof NoServerError || error instanceof StuckServerError) return undefined;
     throw error;
   }
 }

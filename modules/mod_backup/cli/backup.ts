@@ -6,15 +6,15 @@ import {
   columns,
   NoServerError,
   Progress,
-  send,
   sendLines,
   socketOption,
+  statusOf,
   UsageError,
   withHost,
 } from "../../../core/cli/index.ts";
 import { loadConfig } from "../../../core/index.ts";
 import { size_text } from "../../../core/net/http.ts";
-import type { ModuleState, ServerStatus } from "../../../core/types.ts";
+import type { ModuleState } from "../../../core/types.ts";
 import type { Named } from "../repository/format.ts";
 import type { BackupLine, BackupModule, BackupProgress, BackupRequest, BackupResult } from "../types.ts";
 import { keyOption, named, openNamed, textOf, untilStopped } from "./place/settings.ts";
@@ -80,7 +80,7 @@ async function byServer(
   const { options } = context;
   const socket = await adminSocket(context, options.socket);
   try {
-    requireModule((await send<ServerStatus>(socket, "GET", "/status")).value.modules);
+    requireModule((await statusOf(socket)).modules);
     for await (const line of sendLines<BackupLine>(socket, "POST", "/backup", { ...request }, signal)) {
       if ("progress" in line) progress(line.progress);
       else if ("failed" in line) throw new Error(line.failed);

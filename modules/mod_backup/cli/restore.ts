@@ -2,7 +2,14 @@ import { hostname } from "node:os";
 import { join, resolve } from "node:path";
 import { lockHolder } from "modhost/node";
 import { gt } from "semver";
-import { type Command, type CommandContext, Progress, send, UsageError } from "../../../core/cli/index.ts";
+import {
+  type Command,
+  type CommandContext,
+  NoServerError,
+  Progress,
+  statusOf,
+  UsageError,
+} from "../../../core/cli/index.ts";
 import { packageVersion } from "../../../core/index.ts";
 import { size_text } from "../../../core/net/http.ts";
 import type { Named } from "../repository/format.ts";
@@ -66,9 +73,9 @@ async function chosen(repository: Repository, id: string | undefined): Promise<N
 /** @throws Error where a server runs in the folder that is to be replaced: it would go on in the renamed one */
 async function requireUnused(to: string, { folders }: Named): Promise<void> {
   for (const data of new Set([to, ...folders.map((folder) => join(to, folder.to))])) {
-    const isServed = await send(join(data, "admin.sock"), "GET", "/status").then(
+    const isServed = await statusOf(join(data, "admin.sock")).then(
       () => true,
-      () => false,
+      (error: unknown) => !(error instanceof NoServerError),
     );
     if (isServed)
       throw new Error(`A server runs on ${data}: stop it first (modhost stop), or restore to another folder`);

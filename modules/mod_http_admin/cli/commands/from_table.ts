@@ -8,6 +8,7 @@ import {
   send,
   showChange,
   socketOption,
+  statusOf,
   UsageError,
   withServer,
 } from "../../../../core/cli/index.ts";
@@ -59,8 +60,12 @@ export function commandOf(
   };
 }
 
-/** Calls an operation with its fields where it wants them: in the path, the query or the body. */
-export function callOperation<T>(socket: string, { method, path, input = {} }: AdminOperation, given: Given) {
+/**
+ * Calls an operation with its fields where it wants them: in the path, the query or the body. It may take as long as it
+ * likes, on a server that says how it is.
+ */
+export async function callOperation<T>(socket: string, { method, path, input = {} }: AdminOperation, given: Given) {
+  await statusOf(socket);
   const inPath = new Set([...path.matchAll(/\{(\w+)\}/g)].map(([, name = ""]) => name));
   const filled = path.replace(/\{(\w+)\}/g, (_, name: string) => encodeURIComponent(String(given[name])));
   const rest = Object.keys(input).filter((name) => !inPath.has(name) && given[name] !== undefined);

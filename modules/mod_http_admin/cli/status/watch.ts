@@ -1,6 +1,14 @@
 /** `modhost status --watch`: how the server is, each second, over restarts of it. */
 import { setTimeout as sleep } from "node:timers/promises";
-import { type CommandContext, follow, NoServerError, type Output, Screen, send } from "../../../../core/cli/index.ts";
+import {
+  type CommandContext,
+  follow,
+  NoServerError,
+  type Output,
+  Screen,
+  StuckServerError,
+  statusOf,
+} from "../../../../core/cli/index.ts";
 import { cutTo } from "../../../../core/http/index.ts";
 import type { ServerStatus } from "../../../../core/types.ts";
 import type { Figures } from "../../types.ts";
@@ -28,7 +36,7 @@ interface Shower {
  * @throws {NoServerError} none runs when it begins
  */
 export async function watchStatus(context: CommandContext, socket: string): Promise<number> {
-  const statusNow = async () => (await send<ServerStatus>(socket, "GET", "/status")).value;
+  const statusNow = () => statusOf(socket);
   let seen: Seen = { status: await statusNow(), figures: undefined };
   const shower = context.output.json ? linesOf(context) : screenOf(context);
   const { left } = shower;
@@ -44,7 +52,7 @@ export async function watchStatus(context: CommandContext, socket: string): Prom
           shower.show(seen, note, false);
         }
       } catch (error) {
-        if (!(error instanceof NoServerError) && !left.aborted) throw error;
+        if (!isUnanswered(error) && !left.aborted) throw error;
       }
       if (left.aborted) break;
       note = `No server answers since ${clock()}: it is looked for every second`;
@@ -59,12 +67,14 @@ export async function watchStatus(context: CommandContext, socket: string): Prom
   return 0;
 }
 
+const isUnanswered = (error: unknown) => error instanceof NoServerError || error instanceof StuckServerError;
+
 async function isThere(statusNow: () => Promise<unknown>): Promise<boolean> {
   try {
     await statusNow();
     return true;
   } catch (error) {
-    if (error instanceof NoServerError) return false;
+    if (isUnanswered(error)) return false;
     throw error;
   }
 }

@@ -1,0 +1,48 @@
+/** What commands learn of the server at an admin socket. */
+import assert from "node:assert/strict";
+import { once } from "node:events";
+import { mkdtemp, rm } from "node:fs/promises";
+import { createServer, type Socket } from "node:net";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { describe, type TestContext, test } from "node:test";
+import { NoServerError, StuckServerError, statusOf } from "#core/cli/index.ts";
+
+/** A socket whose server does this with each connection. */
+async function socketAt(t: TestContext, connected: (socket: Socket) => void): Promise<string> {
+  const folder = await mkdtemp(join(tmpdir(), "modhost-client-"));
+  const path = join(folder, "admin.sock");
+  const open = new Set<Socket>();
+  const server = createServer((socket) => connected(socket) ?? void open.add(socket)).listen(path);
+  await once(server, "listening");
+  t.after(async () => {
+    for (const socket of open) socket.destroy();
+    server.close();
+    await rm(folder, { recursive: true });
+  });
+  return path;
+}
+
+describe("how a server is", () => {
+  test("is not waited for without end where the server takes the call and answers nothing", async (t) => {
+    const path = await socketAt(t, () => undefined);
+    await assert.rejects(statusOf(path, { within: 50 }), (error: Error) => {
+      assert.ok(error instanceof StuckServerError);
+      assert.match(error.message, /^The server at .*admin\.sock has not answered for 0\.05 s: .*kill -9/);
+      return true;
+    });
+  });
+
+  test("nor where the answer breaks off without an end", async (t) => {
+    const path = await socketAt(t, (socket) => {
+      socket.write('HTTP/1.1 200 OK\r\nContent-Length: 100\r\n\r\n{"pid":');
+    });
+    await assert.rejects(statusOf(path, { within: 50 }), StuckServerError);
+  });
+
+  test("is unknown where the server hangs up, or nobody listens", async (t) => {
+    const path = await socketAt(t, (socket) => void socket.destroy());
+    await assert.rejects(statusOf(path), NoServerError);
+    await assert.rejects(statusOf(`${path}.none`), NoServerError);
+  });
+});
