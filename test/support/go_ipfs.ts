@@ -1,7 +1,7 @@
 /** The reference's own node, for tests that meet it: only where GO_IPFS names its program, or KUBO that of today. */
 import { type ChildProcess, execFile, spawn } from "node:child_process";
 import { once } from "node:events";
-import { mkdtemp, readFile, rm } from "node:fs/promises";
+import { mkdtemp, readFile, rm, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { createInterface } from "node:readline";
@@ -12,6 +12,18 @@ const { GO_IPFS, KUBO } = process.env;
 /** Of tests that need it. */
 export const withoutGoIpfs: string | false = GO_IPFS === undefined && "GO_IPFS does not name the reference's program";
 export const withoutKubo: string | false = KUBO === undefined && "KUBO does not name the program of today's reference";
+
+/** By section. */
+type KuboConfig = Record<string, Record<string, unknown>>;
+
+const routingMethods = ["find-providers", "find-peers", "get-ipns", "put-ipns", "provide"];
+
+/** The section `Routing` of a config of today's reference: it asks one server of delegated routing, and nobody else. */
+export const routedBy = (endpoint: string) => ({
+  Type: "custom",
+  Routers: { only: { Type: "http", Parameters: { Endpoint: endpoint } } },
+  Methods: Object.fromEntries(routingMethods.map((method) => [method, { RouterName: "only" }])),
+});
 
 interface Identity {
   readonly ID: string;
@@ -56,8 +68,17 @@ export class GoIpfs implements AsyncDisposable {
     return new GoIpfs(child, folder, api, (await answer.json()) as Identity);
   }
 
-  /** As `start`, of today's reference. */
-  static startKubo(prepare: (repo: string) => Promise<void>, args: readonly string[] = []): Promise<GoIpfs> {
+  /** As `start`, of today's reference, which asks nothing of the world; `change` gets its config. */
+  static startKubo(change: (config: KuboConfig) => void = () => {}, args: readonly string[] = []): Promise<GoIpfs> {
+    const prepare = async (repo: string) => {
+      const file = join(repo, "config");
+      const config = JSON.parse(await readFile(file, "utf8")) as KuboConfig;
+      config.AutoConf = { Enabled: false };
+      config.DNS = { Resolvers: {} };
+      config.Ipns = { DelegatedPublishers: [] };
+      change(config);
+      await writeFile(file, JSON.stringify(config));
+    };
     return GoIpfs.start(args, prepare, KUBO);
   }
 
@@ -68,6 +89,11 @@ export class GoIpfs implements AsyncDisposable {
   /** Of its RPC, before `/api/v0`. */
   get url(): string {
     return new URL(this.#api).origin;
+  }
+
+  /** Of its gateway; only of today's reference. */
+  async gateway(): Promise<string> {
+    return (await readFile(join(this.#folder, "gateway"), "utf8")).trim();
   }
 
   /** Values of an answer. @throws Error with the text of a failure */

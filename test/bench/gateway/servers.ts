@@ -1,5 +1,5 @@
 /** The gateway beside Kubo's and beside a plain server of the same files: each a process of its own, without a network. */
-import { mkdir, readFile, writeFile } from "node:fs/promises";
+import { mkdir, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { Subject } from "#test/bench/measure.ts";
 import { exchange } from "#test/bench/node/client.ts";
@@ -68,25 +68,20 @@ async function fill(url: string, { size, entries }: Scale): Promise<Content> {
 
 /** It is given what is asked for as archives, so that all have the same blocks. */
 async function startKubo(from: string, { large, flat, sharded }: Content): Promise<Server> {
-  let gateway = "";
-  const kubo = await GoIpfs.startKubo(
-    async (repo) => {
-      const path = join(repo, "config");
-      const config = JSON.parse(await readFile(path, "utf8"));
-      config.Addresses.Gateway = "/ip4/127.0.0.1/tcp/0";
-      await writeFile(path, JSON.stringify(config));
-      gateway = join(repo, "gateway");
-    },
-    ["--offline"],
-  );
+  const kubo = await GoIpfs.startKubo(undefined, ["--offline"]);
   for (const root of [large, flat, sharded]) {
     const archive = await fetch(`${from}/api/v0/dag/export?arg=${root}`, { method: "POST" });
     const body = new FormData();
     body.append("file", await archive.blob());
     await kubo.call("dag/import?pin-roots=false", body);
   }
-  const url = (await readFile(gateway, "utf8")).trim();
-  return { name: "Kubo", url, pid: kubo.pid, isStatic: false, stop: () => kubo[Symbol.asyncDispose]() };
+  return {
+    name: "Kubo",
+    url: await kubo.gateway(),
+    pid: kubo.pid,
+    isStatic: false,
+    stop: () => kubo[Symbol.asyncDispose](),
+  };
 }
 
 async function startStatic(folder: string, { size, entries }: Scale): Promise<Server> {

@@ -1,9 +1,11 @@
 /** What is done with clients of the gateway, each on a server of its own, of which they know the address alone. */
 import { startGateway } from "#test/contract/gateway/server.ts";
 import { LoopbackOnly } from "#test/support/loopback_only.ts";
-import { startRoutingPair } from "#test/unit/modules/mod_http_gateway/routing/pair.ts";
+import { type RoutingPair, startRoutingPair } from "#test/unit/modules/mod_http_gateway/routing/pair.ts";
 import type { NamedDrive } from "../drives.ts";
+import { snippetsOfGuide } from "./guide.ts";
 import { heliaOverHttp } from "./helia.ts";
+import { kuboBothWays } from "./kubo.ts";
 import { type GatewayLibraries, gatewayLibraries } from "./libraries.ts";
 import { routingClient } from "./routing_client.ts";
 import { verifiedFetch } from "./verified_fetch.ts";
@@ -11,27 +13,29 @@ import { verifiedFetch } from "./verified_fetch.ts";
 type Lines = ReturnType<NamedDrive["run"]>;
 
 export const gatewayDrives: readonly NamedDrive[] = [
-  named("@helia/verified-fetch", async function* (libraries) {
+  guarded("@helia/verified-fetch", async function* () {
+    const libraries = await gatewayLibraries();
     await using server = await startGateway();
     yield* verifiedFetch(libraries, server.url);
   }),
-  named("@helia/http", async function* (libraries) {
-    await using pair = await startRoutingPair();
-    yield* heliaOverHttp(libraries, pair);
-  }),
-  named("@helia/delegated-routing-v1-http-api-client", async function* (libraries) {
-    await using pair = await startRoutingPair();
-    yield* routingClient(libraries, pair);
-  }),
+  guarded("@helia/http", () => withPair(heliaOverHttp)),
+  guarded("@helia/delegated-routing-v1-http-api-client", () => withPair(routingClient)),
+  guarded("@helia, as the guide has it", () => withPair((_, pair) => snippetsOfGuide(pair))),
+  guarded("Kubo", kuboBothWays),
 ];
 
-function named(name: string, drive: (libraries: GatewayLibraries) => Lines): NamedDrive {
+async function* withPair(drive: (libraries: GatewayLibraries, pair: RoutingPair) => Lines): Lines {
+  const libraries = await gatewayLibraries();
+  await using pair = await startRoutingPair();
+  yield* drive(libraries, pair);
+}
+
+function guarded(name: string, drive: () => Lines): NamedDrive {
   return {
     name,
     async *run() {
-      const libraries = await gatewayLibraries();
       using guard = new LoopbackOnly();
-      yield* drive(libraries);
+      yield* drive();
       guard.check();
     },
   };

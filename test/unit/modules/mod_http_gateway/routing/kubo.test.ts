@@ -1,28 +1,9 @@
 /** Today's reference as a client of the router: run with KUBO as the path of its program. */
 import assert from "node:assert/strict";
-import { readFile, writeFile } from "node:fs/promises";
-import { join } from "node:path";
 import { test } from "node:test";
 import { fixtures } from "#test/contract/gateway/replay.ts";
-import { GoIpfs, withoutKubo } from "#test/support/go_ipfs.ts";
+import { GoIpfs, routedBy, withoutKubo } from "#test/support/go_ipfs.ts";
 import { provided, startRoutingPair } from "./pair.ts";
-
-const methods = ["find-providers", "find-peers", "get-ipns", "put-ipns", "provide"];
-
-/** It has no other router, knows no peer, and asks nothing of the world. */
-const routedBy = (endpoint: string) => async (repo: string) => {
-  const file = join(repo, "config");
-  const config = JSON.parse(await readFile(file, "utf8"));
-  config.AutoConf = { Enabled: false };
-  config.DNS = { Resolvers: {} };
-  config.Ipns.DelegatedPublishers = [];
-  config.Routing = {
-    Type: "custom",
-    Routers: { ours: { Type: "http", Parameters: { Endpoint: endpoint } } },
-    Methods: Object.fromEntries(methods.map((method) => [method, { RouterName: "ours" }])),
-  };
-  await writeFile(file, JSON.stringify(config));
-};
 
 interface Told {
   readonly Type: number;
@@ -34,7 +15,9 @@ const namedBy = (told: readonly Told[], type: number) =>
 
 test("Kubo finds blocks, peers and names by this router alone", { skip: withoutKubo }, async () => {
   await using pair = await startRoutingPair();
-  await using kubo = await GoIpfs.startKubo(routedBy(pair.url));
+  await using kubo = await GoIpfs.startKubo((config) => {
+    config.Routing = routedBy(pair.url);
+  });
   const cid = await provided(pair.other, "who has it?");
   const where = { ID: pair.otherId, Addrs: [pair.address] };
   assert.deepEqual(namedBy(await kubo.call<Told>(`routing/findprovs?arg=${cid}`), 4), [where]);

@@ -1,0 +1,5 @@
+/** For `node --import`: the program fails when it has asked anything but this machine. */
+import { LoopbackOnly } from "#test/support/loopback_only.ts";
+
+const guard = new LoopbackOnly();
+process.on("exit", () => guard.check());
