@@ -18,6 +18,7 @@ const KEYS = [
   "Gateway.MaxConcurrentRequests",
   "Gateway.MaxRangeRequestFileSize",
   "Gateway.ExposeRoutingAPI",
+  "Gateway.Writable",
   "Experimental.P2pHttpProxy",
 ] as const;
 
@@ -53,6 +54,7 @@ export function followConfig(config: Config, warn: (sentence: string) => void): 
 function read(config: Config, warn: (sentence: string) => void): ConfigSettings {
   return {
     noFetch: config.value("Gateway.NoFetch"),
+    writable: config.value("Gateway.Writable"),
     rootRedirect: config.value("Gateway.RootRedirect"),
     p2pProxy: config.value("Experimental.P2pHttpProxy"),
     publicGateways: new PublicGateways(config.value("Gateway.PublicGateways") ?? {}),

@@ -11,9 +11,11 @@ import { PathBlocks } from "./path_blocks.ts";
 import { contentPath, type Place } from "./place.ts";
 import { Reading } from "./reading.ts";
 import { formatOf } from "./request/format.ts";
+import { placeOfPath } from "./request/path.ts";
 import { queryOf } from "./request/query.ts";
 import { Redirect } from "./request/redirect.ts";
 import type { GatewaySettings } from "./settings.ts";
+import { isWriting, writeAnswer } from "./write.ts";
 
 export interface GatewayDeps {
   readonly node: NodeModule;
@@ -22,7 +24,8 @@ export interface GatewayDeps {
   readonly settings: () => GatewaySettings;
 }
 
-const METHODS = "GET, HEAD, OPTIONS";
+const methodsOf = ({ writable }: GatewaySettings): string =>
+  writable ? "GET, HEAD, OPTIONS, POST, PUT, DELETE" : "GET, HEAD, OPTIONS";
 
 export class Gateway {
   readonly #node: NodeModule;
@@ -47,8 +50,13 @@ export class Gateway {
     const settings = this.#settings();
     let place: Place | undefined;
     try {
-      if (request.method === "OPTIONS") return { headers: { ...settings.headers, allow: METHODS }, body: "" };
-      requireMethod(request);
+      if (request.method === "OPTIONS")
+        return { headers: { ...settings.headers, allow: methodsOf(settings) }, body: "" };
+      if (settings.writable && isWriting(request)) {
+        this.#admit(event, settings);
+        return await this.#write(request, settings, placeOf);
+      }
+      requireMethod(request, settings);
       this.#admit(event, settings);
       place = await placeOf(request);
       return await this.#content(request, place, settings);
@@ -92,6 +100,29 @@ export class Gateway {
     response.on_destroy = () => void (this.#active -= 1);
   }
 
+  #write(
+    request: HttpRequest,
+    settings: GatewaySettings,
+    placeOf: (request: HttpRequest) => Place | Promise<Place>,
+  ): Promise<ResponseFields> {
+    const place = async () => {
+      try {
+        return await placeOf(request);
+      } catch (thrown) {
+        // No client sends its body again to the host that a root has: what is read there is written here, too.
+        const [, rest] = /^\/ipfs\/(.+)$/s.exec(request.path) ?? [];
+        if (!(thrown instanceof Redirect) || rest === undefined) throw thrown;
+        return placeOfPath("ipfs", rest, request);
+      }
+    };
+    const reading = () => this.#reading(request, settings, settings.noFetch || this.#node.offline);
+    return writeAnswer({ node: this.#node, request, settings, place, reading });
+  }
+
+  #reading(request: HttpRequest, settings: GatewaySettings, offline: boolean): Reading {
+    return new Reading(this.#node, request, { ...settings, offline, blocks: this.#blocks, links: this.links });
+  }
+
   async #content(request: HttpRequest, place: Place, general: GatewaySettings): Promise<ResponseFields> {
     const { deserialized = general.deserialized } = place;
     const settings = { ...general, deserialized };
@@ -100,7 +131,7 @@ export class Gateway {
     const cachedOnly = request.headers.cache_control === "only-if-cached";
     const offline = settings.noFetch || cachedOnly || this.#node.offline;
     const path = contentPath(place);
-    const reading = new Reading(this.#node, request, { ...settings, offline, blocks: this.#blocks, links: this.links });
+    const reading = this.#reading(request, settings, offline);
     try {
       const wanted = formatOf(request, query);
       const asked: Asked = { node: this.#node, request, query, place, path, wanted, settings, reading };
@@ -136,7 +167,8 @@ export class Gateway {
   }
 }
 
-function requireMethod({ method }: HttpRequest): void {
+function requireMethod({ method }: HttpRequest, settings: GatewaySettings): void {
   if (method === "GET" || method === "HEAD") return;
-  throw new Refusal(405, `Method ${method} not allowed: read only access`, { headers: { allow: METHODS } });
+  const why = settings.writable ? "it neither reads nor writes" : "read only access";
+  throw new Refusal(405, `Method ${method} not allowed: ${why}`, { headers: { allow: methodsOf(settings) } });
 }

@@ -53,6 +53,7 @@ function settingsOf(module: GatewayModule): GatewaySettings {
     maxRequests: module.get_option("gateway_max_concurrent_requests"),
     stallTime: seconds("gateway_retrieval_timeout"),
     totalTime: seconds("gateway_max_request_duration"),
+    writable: false,
     maxRangeFile: module.get_option_size("gateway_max_range_request_file_size") ?? 0,
   };
 }

@@ -23,6 +23,8 @@ export interface GatewaySettings {
   readonly dnslink: boolean;
   /** Others may ask the node who has a block, where a peer is, and for records of names. */
   readonly routing: boolean;
+  /** PUT, POST and DELETE make new content. */
+  readonly writable: boolean;
   /** Bytes of the largest file of which ranges are served; 0: of any. */
   readonly maxRangeFile: number;
 }

@@ -50,6 +50,7 @@ export { addSettings } from "./content/adder/settings.ts";
 export { exportPath, type PathArchive, type PathArchiveOptions } from "./content/car/export_path.ts";
 export type { ReadBlock } from "./content/dag/reader.ts";
 export { watchDenylists } from "./content/denylists/watch.ts";
+export { type EditTreeOptions, putIntoTree, removeFromTree } from "./content/mfs/edit_tree.ts";
 export { followNames } from "./content/resolver/resolve.ts";
 export type { AddEntry, AddEvent, AddSettings } from "./content/unixfs/add.ts";
 export { entries as directoryEntries, lookup as directoryEntry } from "./content/unixfs/list.ts";

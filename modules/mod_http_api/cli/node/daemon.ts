@@ -32,7 +32,7 @@ export const daemon: Command = {
     "mount-ipfs": { type: "string", value: "DIR", help: "Folder for contents; default: Mounts.IPFS of the config" },
     "mount-ipns": { type: "string", value: "DIR", help: "Folder for names; default: Mounts.IPNS of the config" },
     "disable-transport-encryption": { type: "boolean", help: "Not supported: refused" },
-    writable: { type: "boolean", help: "No effect: the gateway is read-only" },
+    writable: { type: "boolean", help: "Override Gateway.Writable: the gateway takes new content" },
     "unrestricted-api": { type: "boolean", help: "No effect" },
     "manage-fdlimit": { type: "boolean", help: "No effect: the limit of open files is always raised" },
     "enable-mplex-experiment": { type: "boolean", help: "No effect: see Swarm.Transports in the config" },

@@ -5,7 +5,7 @@ import type { CommandContext } from "../../../../core/cli/index.ts";
 import { textOf } from "./repo.ts";
 
 const routings: readonly string[] = ["dht", "dhtclient", "dhtserver", "none"];
-const idle: readonly string[] = ["writable", "unrestricted-api", "enable-mplex-experiment"];
+const idle: readonly string[] = ["unrestricted-api", "enable-mplex-experiment"];
 
 /** @throws NodeError for unsupported, contradictory or unknown values */
 export function readFlags({ options, stderr }: CommandContext) {
@@ -21,7 +21,10 @@ export function readFlags({ options, stderr }: CommandContext) {
   if (routing !== "default" && !routings.includes(routing)) {
     throw new NodeError(`unrecognized routing option: ${routing}`);
   }
-  const overrides: ConfigOverrides = routing === "default" ? {} : { "Routing.Type": routing };
+  const overrides: ConfigOverrides = {
+    ...(routing === "default" ? {} : { "Routing.Type": routing }),
+    ...(typeof options.writable === "boolean" ? { "Gateway.Writable": options.writable } : {}),
+  };
   const none = options["rebuild-pins-none"] === true;
   if (none && options["restore-pins"] === true)
     throw new NodeError("give either --restore-pins or --rebuild-pins-none");

@@ -143,7 +143,8 @@ export class Daemon implements Service {
       this.#say(`IPFS mounted at: ${ipfs}`);
       this.#say(`IPNS mounted at: ${ipns}`);
     }
-    for (const address of gateway) this.#say(`Gateway (readonly) server listening on ${address}`);
+    const access = node.lowLevel.repo.config.value("Gateway.Writable") ? "writable" : "readonly";
+    for (const address of gateway) this.#say(`Gateway (${access}) server listening on ${address}`);
     this.#say("Daemon is ready");
   }
 

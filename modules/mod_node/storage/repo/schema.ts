@@ -128,7 +128,7 @@ export const configKeys = {
     "Further headers of the gateway's answers. Those of CORS that list methods and headers are joined with what it needs.",
   ),
   "Gateway.RootRedirect": key("live", text, "", "Where `/` of the gateway leads; empty is nowhere."),
-  "Gateway.Writable": key("none", bool, false, "A gateway that takes uploads: there is none."),
+  "Gateway.Writable": key("live", bool, false, "POST, PUT and DELETE on the gateway make new content."),
   "Gateway.PathPrefixes": key("none", texts, [], "Values allowed in X-Ipfs-Path-Prefix (deprecated)."),
   "Gateway.APICommands": key("none", texts, [], "Not used."),
   "Gateway.NoFetch": key("live", bool, false, "The gateway serves what is on this machine only."),

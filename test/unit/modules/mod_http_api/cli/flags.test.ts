@@ -111,8 +111,15 @@ test("--data keeps blocks and metadata there, while config, keys and the file ap
 test("flags that mean nothing here are taken; some of them are told of", async () => {
   await using place = await Place.withRepo();
   const flags = ["--enable-gc", "--manage-fdlimit=false", "--enable-pubsub-experiment", "--enable-namesys-pubsub"];
-  const daemon = await place.serve(["--offline", ...flags, "--writable", "--routing=dhtclient", "--enc=json"]);
-  assert.equal((await daemon.stop()).stderr, "modhost: --writable has no effect\n");
+  const daemon = await place.serve(["--offline", ...flags, "--unrestricted-api", "--enc=json"]);
+  assert.equal((await daemon.stop()).stderr, "modhost: --unrestricted-api has no effect\n");
+});
+
+test("flags that stand for a value of the config count while the daemon runs, and leave the file as it is", async () => {
+  await using place = await Place.withRepo();
+  const daemon = await place.serve(["--offline", "--writable", "--routing=dhtclient"]);
+  assert.match(daemon.lines().join("\n"), /^Gateway \(writable\) server listening on /m);
+  await daemon.stop();
   const config = JSON.parse(await readFile(join(place.repo, "config"), "utf8"));
-  assert.equal(config.Routing.Type, "dht");
+  assert.deepEqual([config.Routing.Type, config.Gateway.Writable], ["dht", false]);
 });

@@ -1,0 +1,73 @@
+/** Changes to a directory that is named by its CID: each gives another one, and the first stays as it is. */
+import type { CID } from "multiformats/cid";
+import { BlockBatch } from "../../storage/blockstore/batch.ts";
+import type { BlockService } from "../../storage/blockstore/block_service.ts";
+import { failure, NodeError } from "../../util/errors.ts";
+import type { ReadBlock } from "../dag/reader.ts";
+import type { Built } from "../unixfs/build.ts";
+import { buildDirectory } from "../unixfs/directory.ts";
+import { Folder } from "./folder.ts";
+
+export interface EditTreeOptions {
+  /** Names from the root to the entry; at least one. */
+  readonly path: readonly string[];
+  readonly read: ReadBlock;
+  readonly blocks: BlockService;
+  /** Whether a directory becomes sharded when an entry is put into it. */
+  readonly sharded: boolean;
+}
+
+/**
+ * Puts an entry, replacing whatever is there, and makes the directories above it. `link` is what it is, with its size as links
+ * have it. Nothing is pinned.
+ *
+ * @throws NodeError for a root that is no directory, and for a file on the way
+ */
+export function putIntoTree(root: CID, link: Built, options: EditTreeOptions): Promise<CID> {
+  return edited(root, options, async (top, batch) => {
+    const { path, sharded } = options;
+    let folder = top;
+    for (const [at, name] of path.slice(0, -1).entries()) {
+      const found = await folder.findChild(name);
+      if (found === undefined) {
+        let built = link;
+        for (const below of path.slice(at + 1).toReversed())
+          built = await buildDirectory([{ name: below, ...built }], { ...folder.settings, sharded }, batch.add);
+        return folder.put({ name, ...built });
+      }
+      if (!(found instanceof Folder)) throw new NodeError("file already exists");
+      folder = found;
+    }
+    return folder.put({ name: path.at(-1) as string, ...link });
+  });
+}
+
+/** Removes an entry; the same root where there is none. @throws NodeError where there is no directory that it could be in */
+export function removeFromTree(root: CID, options: EditTreeOptions): Promise<CID> {
+  return edited(root, options, async (top) => {
+    const { path } = options;
+    let folder = top;
+    for (const name of path.slice(0, -1)) {
+      const found = await folder.findChild(name);
+      if (!(found instanceof Folder)) throw failure("FILE_NOT_FOUND");
+      folder = found;
+    }
+    const name = path.at(-1) as string;
+    if ((await folder.find(name)) !== undefined) await folder.remove(name);
+  });
+}
+
+async function edited(
+  cid: CID,
+  { read, blocks, sharded }: EditTreeOptions,
+  edit: (top: Folder, batch: BlockBatch) => Promise<void>,
+): Promise<CID> {
+  const deps = { read, sharded: () => sharded, changed: () => undefined };
+  // Its own size is of no matter: nothing links to it.
+  const top = new Folder({ name: "", cid, size: 0 }, await read(cid), deps);
+  const batch = new BlockBatch(blocks);
+  await edit(top, batch);
+  const built = await top.write(batch.add, []);
+  await batch.flush();
+  return built.cid;
+}
