@@ -4,9 +4,7 @@ import { once } from "node:events";
 import { readFile } from "node:fs/promises";
 import { createInterface } from "node:readline";
 import type { Readable } from "node:stream";
-import { fileURLToPath } from "node:url";
-
-const cloned = fileURLToPath(new URL("../../core/cli/launch.mjs", import.meta.url));
+import { launcher as cloned, wordsOf } from "./launchers.ts";
 
 /** The API without what else a host runs by itself, such as the dashboard: a tenth of the time of a start. */
 export const apiOnly: NodeJS.ProcessEnv = { MODHOST_MODULES_ENABLED: "http,http_errors,http_api" };
@@ -62,7 +60,7 @@ export class RpcServer implements AsyncDisposable {
       MODHOST_DATA_PATH: folder,
       MODHOST_HTTP_LOG: "false",
     };
-    const [program, ...args] = [...within, process.execPath, ...nodeFlags, launcher, "run", "--json"];
+    const [program, ...args] = [...within, process.execPath, ...nodeFlags, ...wordsOf(launcher), "run", "--json"];
     const child = spawn(program as string, args, {
       cwd: folder,
       env: { ...inherited, ...fixed, ...env },

@@ -7,7 +7,7 @@ import { once } from "node:events";
 import { mkdir, rm } from "node:fs/promises";
 import { join } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
-import { fileURLToPath } from "node:url";
+import { launcher, wordsOf } from "#test/support/launchers.ts";
 import { RpcServer } from "#test/support/rpc_server.ts";
 import { firstServer, serverEnv } from "./crash.ts";
 import { Model } from "./model.ts";
@@ -33,7 +33,6 @@ export interface BackupCyclesResult {
 const WORKERS = 4;
 /** Snapshots that are kept. */
 const KEEP = "3";
-const launcher = fileURLToPath(new URL("../../../core/cli/launch.mjs", import.meta.url));
 
 export async function backupCycles(options: BackupCyclesOptions): Promise<BackupCyclesResult> {
   const { cycles, longest = 700, report } = options;
@@ -103,7 +102,7 @@ class Load {
 /** The command on the server's configuration. */
 function command(data: string, args: readonly string[]) {
   const { NODE_OPTIONS: _, ...env } = process.env;
-  const child = spawn(process.execPath, [launcher, ...args, "--json"], {
+  const child = spawn(process.execPath, [...wordsOf(launcher), ...args, "--json"], {
     cwd: data,
     env: { ...env, ...serverEnv, MODHOST_DATA_PATH: data },
     stdio: ["ignore", "ignore", "pipe"],

@@ -9,6 +9,7 @@ import { crashCycles } from "./crash.ts";
 import { damagedFiles } from "./damaged_files.ts";
 import { fullDisk, mountSmallDisk } from "./full_disk.ts";
 import { namespaceCycles } from "./namespaces.ts";
+import { everyByte, tornBlocks, tornDeletions } from "./torn.ts";
 
 const { values } = parseArgs({ options: { cycles: { type: "string", default: "50" } } });
 const cycles = Number(values.cycles);
@@ -41,6 +42,10 @@ try {
   await inFolder("damaged", async (own) => {
     judge(await damagedFiles({ folder: own, rounds: cycles * 4, report: console.log }));
   });
+  console.log(
+    `${(await tornBlocks(everyByte)) + (await tornDeletions(everyByte))} logs that end in the midst of a write`,
+  );
+  outcome.passed += 1;
   await inFolder("backups", async (own) => {
     const options = { folder: own, cycles: Math.ceil(cycles / KILLS_PER_BACKUP), report: console.log };
     const { restored, kills, acknowledged, wrong } = await backupCycles(options);

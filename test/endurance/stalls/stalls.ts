@@ -7,6 +7,7 @@ import { join } from "node:path";
 import { createInterface } from "node:readline";
 import { setTimeout as wait } from "node:timers/promises";
 import { fileURLToPath } from "node:url";
+import { launcher, wordsOf } from "#test/support/launchers.ts";
 
 export interface StallSettings {
   readonly clients: number;
@@ -32,7 +33,6 @@ export interface StallOutcome {
   readonly stops: number;
 }
 
-const launcher = fileURLToPath(new URL("../../../core/cli/launch.mjs", import.meta.url));
 const program = fileURLToPath(new URL("client.ts", import.meta.url));
 
 export async function stalls(settings: StallSettings): Promise<StallOutcome> {
@@ -59,7 +59,7 @@ export async function stalls(settings: StallSettings): Promise<StallOutcome> {
     child.kill("SIGCONT");
   };
   try {
-    const server = start([launcher, "run"], {
+    const server = start([...wordsOf(launcher), "run"], {
       MODHOST_MODULES_ENABLED: "http,http_api",
       MODHOST_HTTP_PORTS: "0",
       MODHOST_HTTPS_PORTS: "",

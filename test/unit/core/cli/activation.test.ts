@@ -10,10 +10,10 @@ import { describe, test } from "node:test";
 import { setTimeout as sleep } from "node:timers/promises";
 import { fileURLToPath } from "node:url";
 import { inheritedSockets } from "#core/cli/handover/activation.ts";
+import { launcher, wordsOf } from "#test/support/launchers.ts";
 import { Program } from "./spawned.ts";
 
 const holder = fileURLToPath(new URL("../../../support/socket_holder.mjs", import.meta.url));
-const launcher = fileURLToPath(new URL("../../../../core/cli/launch.mjs", import.meta.url));
 
 const mod = `export default (module) => {
   module.depends("http");
@@ -38,7 +38,7 @@ async function held(name: string, config: (port: number) => object) {
     }),
   });
   const { fd } = (socket as unknown as { _handle: { fd: number } })._handle;
-  const words = ["--conditions=source", "--max-semi-space-size=2", launcher, "run", "--json"];
+  const words = [...wordsOf(launcher), "run", "--json"];
   const { NODE_OPTIONS: _, ...env } = process.env;
   const child = spawn(process.execPath, [holder, name, ...words], {
     cwd: program.folder,

@@ -7,10 +7,8 @@ import { dirname, join } from "node:path";
 import { createInterface } from "node:readline";
 import { PassThrough, Readable } from "node:stream";
 import { text } from "node:stream/consumers";
-import { fileURLToPath } from "node:url";
 import { program } from "#core/cli/program.ts";
-
-const ownLauncher = fileURLToPath(new URL("../../../../core/cli/launch.mjs", import.meta.url));
+import { launcher as ownLauncher, wordsOf } from "#test/support/launchers.ts";
 
 export interface Ended {
   readonly stdout: string;
@@ -101,7 +99,7 @@ export class Program {
   }
 
   #spawn(args: readonly string[], more: NodeJS.ProcessEnv) {
-    const child = spawn(process.execPath, [this.#launcher, ...args], {
+    const child = spawn(process.execPath, [...wordsOf(this.#launcher), ...args], {
       cwd: this.folder,
       env: environment(more),
       stdio: ["ignore", "pipe", "pipe"],

@@ -8,10 +8,9 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { after, describe, test } from "node:test";
 import { setTimeout as wait } from "node:timers/promises";
-import { fileURLToPath } from "node:url";
+import { launcher, wordsOf } from "#test/support/launchers.ts";
 import { withoutNode } from "./spawned.ts";
 
-const launcher = fileURLToPath(new URL("../../../../core/cli/launch.mjs", import.meta.url));
 const folder = mkdtempSync(join(tmpdir(), "modhost-unread-"));
 const children = new Set<ChildProcess>();
 after(async () => {
@@ -48,7 +47,7 @@ function unreadPipe(): { path: string; fd: number } {
 async function start(stdio: ("pipe" | number)[], env: NodeJS.ProcessEnv = {}) {
   const portFile = join(folder, `port${(made += 1)}`);
   const { NODE_OPTIONS: _, ...inherited } = process.env;
-  const child = spawn(process.execPath, [launcher, "run", "./mod_talk.mjs"], {
+  const child = spawn(process.execPath, [...wordsOf(launcher), "run", "./mod_talk.mjs"], {
     cwd: folder,
     env: {
       ...inherited,

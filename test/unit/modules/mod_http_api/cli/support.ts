@@ -7,7 +7,6 @@ import { join } from "node:path";
 import { Readable, Writable } from "node:stream";
 import { text } from "node:stream/consumers";
 import { finished } from "node:stream/promises";
-import { fileURLToPath } from "node:url";
 import { callOptions, type Options, readWords } from "#core/cli/index.ts";
 import { Output } from "#core/cli/output.ts";
 import { program } from "#core/cli/program.ts";
@@ -15,9 +14,10 @@ import { daemon } from "#modules/mod_http_api/cli/node/daemon.ts";
 import { sharedOptions } from "#modules/mod_http_api/cli/node/repo.ts";
 import { Daemon as DaemonService } from "#modules/mod_http_api/cli/node/service.ts";
 import { openNode } from "#node/open.ts";
+import { nodeLauncher as ownProgram, wordsOf } from "#test/support/launchers.ts";
 
 /** `modhost-node` of the clone. */
-export const ownProgram = fileURLToPath(new URL("../../../../../core/cli/launch_node.mjs", import.meta.url));
+export { ownProgram };
 
 export interface Ended {
   readonly stdout: string;
@@ -181,7 +181,7 @@ export class Place implements AsyncDisposable {
 
   #spawn(args: readonly string[], more: NodeJS.ProcessEnv): Child {
     const { NODE_OPTIONS: _, ...inherited } = process.env;
-    const [file, ...first] = this.#file.endsWith(".mjs") ? [process.execPath, this.#file] : [this.#file];
+    const [file, ...first] = this.#file.endsWith(".mjs") ? [process.execPath, ...wordsOf(this.#file)] : [this.#file];
     const child = spawn(file as string, [...first, ...args], {
       cwd: this.folder,
       env: { ...inherited, IPFS_PATH: this.repo, ...more },

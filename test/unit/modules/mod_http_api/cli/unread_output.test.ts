@@ -6,6 +6,7 @@ import { closeSync, constants, openSync } from "node:fs";
 import { join } from "node:path";
 import { test } from "node:test";
 import { setTimeout as wait } from "node:timers/promises";
+import { wordsOf } from "#test/support/launchers.ts";
 import { call, ownProgram, Place, urlOf } from "./support.ts";
 
 for (const [what, streams] of [
@@ -22,7 +23,7 @@ for (const [what, streams] of [
       return openSync(path, constants.O_RDWR | constants.O_NONBLOCK);
     });
     const { NODE_OPTIONS: _, ...inherited } = process.env;
-    const child = spawn(process.execPath, [ownProgram, "daemon", "--offline"], {
+    const child = spawn(process.execPath, [...wordsOf(ownProgram), "daemon", "--offline"], {
       env: { ...inherited, IPFS_PATH: place.repo, GOLOG_LOG_LEVEL: "debug" },
       stdio: ["ignore", ...opened],
     });

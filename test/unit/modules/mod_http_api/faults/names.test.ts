@@ -70,12 +70,12 @@ test("names cannot climb out, and odd ones are kept as they are", async () => {
   assert.equal(stat.status, 500);
 });
 
-test("10,000 parts are 10,000 files, and a directory of them", async () => {
-  const parts = Array.from({ length: 10_000 }, (_, at) => ({ filename: `d/${at}`, content: `${at}` }));
+test("3,000 parts are 3,000 files, and a directory of them", async () => {
+  const parts = Array.from({ length: 3000 }, (_, at) => ({ filename: `d/${at}`, content: `${at}` }));
   const { status, added, trailers } = await add("add?pin=false", parts);
   assert.deepEqual([status, trailers["x-stream-error"]], [200, undefined]);
-  assert.equal(added.length, 10_001);
-  assert.equal((await listed(added.at(-1)?.Hash as string)).length, 10_000);
+  assert.equal(added.length, 3001);
+  assert.equal((await listed(added.at(-1)?.Hash as string)).length, 3000);
 });
 
 test("20,000 empty parts for a command that takes no files are passed over", async () => {

@@ -145,7 +145,7 @@ test("keys are as they are in the old repo when the copy ends, and on the disk",
 test("a copy that was cut short is no repo; the same call makes it whole", async (t) => {
   const { goIpfs, segments } = await folders(t);
   await opened(goIpfs, async (node) => {
-    await node.blocks.put(samples(2000, 1000));
+    await node.blocks.put(samples(700, 1000));
     await node.sync();
   });
   const before = await shown(goIpfs);

@@ -190,10 +190,10 @@ const nowhere = Buffer.from([4, 127, 0, 0, 1, 6, 0, 9]);
 const strangers = (count: number) =>
   Array.from({ length: count }, () => Buffer.concat([Buffer.from([0x12, 0x20]), randomBytes(32)]));
 
-test("a response with ten thousand peers does not block a query", async (t) => {
+test("a response with thousands of peers does not block a query", async (t) => {
   await using a = await startNode();
   await using b = await startNode();
-  const made = strangers(10_000);
+  const made = strangers(5000);
   const heard = await liar(
     t,
     a,

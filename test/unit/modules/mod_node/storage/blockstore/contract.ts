@@ -143,17 +143,17 @@ export function blockContract(name: string, open: (test: TestContext) => Promise
   });
 
   each("a listing has each form once, whatever happens meanwhile", async (store) => {
-    const kept = samples(3000, 10);
-    const passing = samples(3000, 10, 10_000);
-    await store.put([...kept, ...passing.slice(0, 1500)]);
+    const kept = samples(1200, 10);
+    const passing = samples(1200, 10, 10_000);
+    await store.put([...kept, ...passing.slice(0, 600)]);
     await store.sync();
     const seen: string[] = [];
     let step = 0;
     for await (const cid of store.keys()) {
       seen.push(cid.toString());
       step += 1;
-      if (step % 100 === 0) await store.put(passing.slice(1500 + step / 2, 1550 + step / 2));
-      if (step % 500 === 0) await store.delete(passing.slice(step / 10, step / 10 + 50).map(({ cid }) => cid));
+      if (step % 100 === 0) await store.put(passing.slice(600 + step / 2, 650 + step / 2));
+      if (step % 250 === 0) await store.delete(passing.slice(step / 10, step / 10 + 50).map(({ cid }) => cid));
     }
     assert.equal(new Set(seen).size, seen.length);
     const listed = new Set(seen);

@@ -113,7 +113,8 @@ test("reads and writes go on during compaction", async () => {
   const reader = async (from: number) => {
     for (let seed = from; busy; seed = (seed + 7) % kept.length) {
       const { cid, bytes } = kept[seed] as (typeof kept)[0];
-      assert.deepEqual(await store.get(cid), bytes);
+      const got = await store.get(cid);
+      assert.ok(got !== undefined && Buffer.compare(got, bytes) === 0, `${cid}`);
       reads += 1;
       // What is still in memory is read without any turn of the event loop.
       await nextTurn();
@@ -121,7 +122,7 @@ test("reads and writes go on during compaction", async () => {
   };
   const readers = [0, 1, 2, 3].map(reader);
   const late = [];
-  for (let round = 0; round < 8; round += 1) {
+  for (let round = 0; round < 4; round += 1) {
     const passing = samples(200, 1000, 1000 + round * 200);
     await store.put(passing);
     await store.delete(passing.map(({ cid }) => cid));
