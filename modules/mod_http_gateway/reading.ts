@@ -3,9 +3,16 @@ import { setImmediate as turn } from "node:timers/promises";
 import type { NodeModule, ReadBlock } from "modhost/node";
 import { HttpError } from "../../core/index.ts";
 import type { HttpRequest, PooledBody } from "../../core/types.ts";
+import { Refusal } from "./errors/refusal.ts";
 import type { DnsLinks } from "./hosts/dns_links.ts";
 import type { PathBlocks } from "./path_blocks.ts";
 import type { GatewaySettings } from "./settings.ts";
+
+/**
+ * Blocks that are read for one answer without a byte of it: graphs of few blocks have more paths than anybody can follow, and
+ * may lead to nothing. More than any honest path or file needs.
+ */
+const MAX_FRUITLESS_BLOCKS = 8192;
 
 export interface ReadingDeps extends Pick<GatewaySettings, "stallTime" | "totalTime"> {
   readonly offline: boolean;
@@ -24,6 +31,9 @@ export class Reading {
   /** Where domains lead. */
   readonly links: DnsLinks;
   readonly #node: NodeModule;
+  readonly #client: AbortSignal;
+  /** Blocks since the last bytes. */
+  #fruitless = 0;
   readonly #stallTime: number;
   readonly #until: number;
   #late: AbortController | undefined;
@@ -31,6 +41,7 @@ export class Reading {
 
   constructor(node: NodeModule, request: HttpRequest, { stallTime, totalTime, offline, blocks, links }: ReadingDeps) {
     this.#node = node;
+    this.#client = request.signal;
     this.offline = offline;
     this.links = links;
     this.#stallTime = stallTime;
@@ -40,16 +51,26 @@ export class Reading {
       this.signal = AbortSignal.any([request.signal, this.#late.signal]);
       this.#wait();
     }
-    this.read = node.lowLevel.reader({ signal: this.signal, offline, nameless: true });
+    this.read = this.#bounded(node.lowLevel.reader({ signal: this.signal, offline, nameless: true }));
     this.readPath = blocks.reader(this.read);
   }
 
   /** A reader whose blocks are given back by `release`. */
   pooled(): { readonly read: ReadBlock; readonly buffers: NodeModule["lowLevel"]["blocks"]["buffers"] } {
     const { buffers } = this.#node.lowLevel.blocks;
-    return {
-      read: this.#node.lowLevel.reader({ signal: this.signal, offline: this.offline, nameless: true, buffers }),
-      buffers,
+    const read = this.#node.lowLevel.reader({ signal: this.signal, offline: this.offline, nameless: true, buffers });
+    return { read: this.#bounded(read), buffers };
+  }
+
+  /** What is read in vain ends, also where all blocks are on this machine. */
+  #bounded(read: ReadBlock): ReadBlock {
+    return async (cid) => {
+      this.#client.throwIfAborted();
+      this.#fruitless += 1;
+      if (this.#fruitless > MAX_FRUITLESS_BLOCKS) {
+        throw new Refusal(404, `${MAX_FRUITLESS_BLOCKS} blocks of the content have no bytes of it`);
+      }
+      return read(cid);
     };
   }
 
@@ -108,6 +129,7 @@ export class Reading {
         check(sent <= (length ?? sent));
         // However long the client takes for it: nobody else is waited for meanwhile.
         clearTimeout(this.#timer);
+        if (piece.length > 0) this.#fruitless = 0;
         yield piece;
         this.#wait();
       }

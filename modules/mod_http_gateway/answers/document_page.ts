@@ -53,9 +53,23 @@ export async function documentPage(
 
 async function* nothing(): AsyncGenerator<string, void, undefined> {}
 
+/** Deeper than this, what is nested would be blanks alone. */
+const MAX_INDENTED_LEVELS = 64;
+
 function indented(json: string): string {
   if (json.length > MAX_TEXT) return `${json.slice(0, MAX_TEXT)}…`;
+  if (levelsOf(json) > MAX_INDENTED_LEVELS) return json;
   return JSON.stringify(JSON.parse(json), undefined, 2).slice(0, 2 * MAX_TEXT);
+}
+
+/** How deep a JSON text is nested, at most: brackets within its texts count as well. */
+function levelsOf(json: string): number {
+  let [level, deepest] = [0, 0];
+  for (const [bracket] of json.matchAll(/[[\]{}]/g)) {
+    level += bracket === "[" || bracket === "{" ? 1 : -1;
+    deepest = Math.max(deepest, level);
+  }
+  return deepest;
 }
 
 interface Shown {

@@ -19,9 +19,13 @@ export function contentHeaders(
   };
 }
 
+/** Of a path of thousands of segments they would be more than clients, and HTTP/2, take of a head. */
+const MAX_ROOTS = 100;
+
 /** What was asked for, and through which blocks it led. */
 export function pathHeaders(path: string, { roots, text }: Pick<Found, "roots" | "text">): ResponseHeaders {
-  return { x_ipfs_path: headerText(path), x_ipfs_roots: roots.length === 1 ? text : roots.join(",") };
+  const all = roots.length > MAX_ROOTS ? undefined : roots.join(",");
+  return { x_ipfs_path: headerText(path), x_ipfs_roots: roots.length === 1 ? text : all };
 }
 
 /** UTF-8 as Go sends it, a character of the header for a byte; what no header can carry is escaped. */

@@ -94,16 +94,25 @@ function match({ segments, open }: Rule, path: readonly string[]): ReadonlyMap<s
   return values;
 }
 
-/** A text with the values in it, each as `write` writes it. @throws {RulesFault} for one that becomes too long */
+/**
+ * A text with the values in it, each as `write` writes it. Of several names that fit the longest does: `:code` must not take
+ * what is `:codeOf`. @throws {RulesFault} for one that becomes too long
+ */
 export function filled(text: string, values: RuleMatch["values"], write: (value: string) => string): string {
   const [first = "", ...parts] = text.split(":");
-  // The longest name goes first: `:code` must not take what is `:codeOf`.
-  const names = [...values.keys()].sort((one, other) => other.length - one.length);
-  const written = new Map(names.map((name) => [name, write(values.get(name) as string)]));
+  // There may be thousands of names and of places for them, but names of few different lengths.
+  const lengths = [...new Set([...values.keys()].map((name) => name.length))].sort((one, other) => other - one);
+  const written = new Map<string, string>();
   let whole = first;
   for (const part of parts) {
-    const name = names.find((each) => part.startsWith(each));
-    whole += name === undefined ? `:${part}` : `${written.get(name)}${part.slice(name.length)}`;
+    const length = lengths.find((each) => each <= part.length && values.has(part.slice(0, each)));
+    if (length === undefined) whole += `:${part}`;
+    else {
+      const name = part.slice(0, length);
+      const value = written.get(name) ?? write(values.get(name) as string);
+      written.set(name, value);
+      whole += value + part.slice(length);
+    }
     if (whole.length > MAX_TARGET_LENGTH) {
       throw new RulesFault(`a rule leads to an address of more than ${MAX_TARGET_LENGTH} characters`);
     }

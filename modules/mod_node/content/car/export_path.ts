@@ -37,6 +37,13 @@ interface Block {
   readonly bytes: Uint8Array;
 }
 
+/** Blocks on the way to the end of a path are held up to so many bytes, and those beyond are read again. */
+const MAX_HELD_BYTES = 1024 * 1024;
+
+interface Passed extends Pick<Block, "cid"> {
+  readonly bytes: Uint8Array | undefined;
+}
+
 /**
  * The blocks of the path from `root` on, in its order, then those from its end. The last block is read before this resolves.
  *
@@ -48,10 +55,12 @@ export async function exportPath(
   read: ReadBlock,
   options: PathArchiveOptions = {},
 ): Promise<PathArchive> {
-  const passed: Block[] = [];
+  const passed: Passed[] = [];
+  let held = 0;
   const { cid, roots, remainder } = await followNames(root, names, async (next) => {
     const bytes = await read(next);
-    passed.push({ cid: next, bytes });
+    held += bytes.length;
+    passed.push({ cid: next, bytes: held > MAX_HELD_BYTES ? undefined : bytes });
     return bytes;
   });
   // What a path leads to inside a block is proven by that block.
@@ -64,7 +73,7 @@ export async function exportPath(
 type IsWanted = (cid: CID) => boolean;
 
 async function* blocksOf(
-  passed: readonly Block[],
+  passed: readonly Passed[],
   last: Block,
   read: ReadBlock,
   { scope = "all", range, duplicates = false }: PathArchiveOptions,
@@ -72,12 +81,13 @@ async function* blocksOf(
   const seen = new CidSet();
   const isWanted: IsWanted = ({ multihash }) => multihash.code !== identity.code;
   const isNew: IsWanted = (cid) => isWanted(cid) && (duplicates || seen.add(cid));
-  for (const block of passed) if (isNew(block.cid)) yield block;
+  for (const { cid, bytes } of passed) if (isNew(cid)) yield { cid, bytes: bytes ?? (await read(cid)) };
   const entity = scope === "entity" ? unixfsNode(last.cid, last.bytes) : undefined;
   const type = entity?.unixfs.type;
   const isFile = type === "File" || type === "Raw";
   if (entity !== undefined && type === "HAMTShard") yield* shards(last, entity, read, isNew);
-  else if (entity !== undefined && isFile && range !== undefined) yield* rangeOf(last, entity, read, { range, isNew });
+  else if (entity !== undefined && isFile && range !== undefined)
+    yield* rangeOf(last, entity, read, { range, isNew, duplicates });
   else if (scope === "all" || isFile) yield* below(last, read, { seen: duplicates ? undefined : seen, isWanted });
   else if (isNew(last.cid)) yield last;
 }
@@ -146,6 +156,14 @@ interface Part {
   readonly cid: CID;
   /** Where its bytes begin in the file. */
   readonly start: number;
+  /** The range has all of its bytes. */
+  readonly isWhole: boolean;
+}
+
+interface RangeOptions {
+  readonly range: NonNullable<PathArchiveOptions["range"]>;
+  readonly isNew: IsWanted;
+  readonly duplicates: boolean;
 }
 
 /** The nodes on the way to the bytes of a range, and the leaves that hold them. */
@@ -153,15 +171,18 @@ async function* rangeOf(
   root: Block,
   node: UnixfsNode,
   read: ReadBlock,
-  { range, isNew }: { readonly range: NonNullable<PathArchiveOptions["range"]>; readonly isNew: IsWanted },
+  { range, isNew, duplicates }: RangeOptions,
 ): AsyncGenerator<Block, void, undefined> {
   const size = fileSize(node);
   const at = (place: number) => (place < 0 ? Math.max(0, size + place) : place);
   const [from, end] = [at(range.from), range.to === undefined ? size : at(range.to) + 1];
-  const stack: Part[] = [{ cid: root.cid, start: 0 }];
+  // Of these all blocks were sent: files that repeat themselves, as sparse ones do, have few blocks and very many parts.
+  const sent = new CidSet();
+  const stack: Part[] = [{ cid: root.cid, start: 0, isWhole: from <= 0 && end >= size }];
   for (let part = stack.pop(), steps = 1; part !== undefined; part = stack.pop(), steps += 1) {
     if (steps % TURN_BLOCKS === 0) await nextTurn();
-    const { cid, start } = part;
+    const { cid, start, isWhole } = part;
+    if (isWhole && !duplicates && !sent.add(cid)) continue;
     const bytes = cid === root.cid ? root.bytes : await read(cid);
     if (isNew(cid)) yield { cid, bytes };
     const inner = unixfsNode(cid, bytes);
@@ -177,7 +198,7 @@ function partsIn({ links, unixfs }: UnixfsNode, start: number, from: number, end
   let at = start + (unixfs.data?.length ?? 0);
   for (const [index, { cid }] of links.entries()) {
     const size = unixfs.blocksizes?.[index] ?? 0;
-    if (at < end && at + size > from) parts.push({ cid, start: at });
+    if (at < end && at + size > from) parts.push({ cid, start: at, isWhole: at >= from && at + size <= end });
     at += size;
   }
   return parts;

@@ -66,7 +66,10 @@ async function* leavesOf(
 ): AsyncGenerator<Uint8Array, void, undefined> {
   const stack: CID[] = [];
   let left = length;
+  let steps = 0;
   for (let node: UnixfsNode | undefined = root; node !== undefined && left > 0; ) {
+    steps += 1;
+    if (steps % TURN_PARTS === 0) await nextTurn();
     const { links, unixfs } = node;
     // The CIDs of links are views of the block, and are used later.
     if (links[0] !== undefined) buffers?.retain(links[0].cid.multihash.bytes);
@@ -90,7 +93,7 @@ const notSeekable = () => new NodeError("file does not support seeking");
 
 /** The bytes of a node itself, which begin at `start`, as far as they are within the range; undefined when none is. */
 function dataIn({ unixfs: { data } }: UnixfsNode, start: number, from: number, to: number): Uint8Array | undefined {
-  if (data === undefined || start >= to || start + data.length <= from) return undefined;
+  if (data === undefined || data.length === 0 || start >= to || start + data.length <= from) return undefined;
   return data.subarray(Math.max(0, from - start), Math.min(data.length, to - start));
 }
 

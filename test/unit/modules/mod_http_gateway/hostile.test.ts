@@ -8,59 +8,75 @@ import { type GatewayHost, startGatewayWith } from "./support.ts";
 
 const RAW = 0x55;
 const DAG_PB = 0x70;
+const DAG_JSON = 0x0129;
 type Link = { readonly Name: string; readonly Hash: CID; readonly Tsize: number };
 
 describe("content that was made to do harm", () => {
   let host: GatewayHost;
   const cids: Record<string, string> = {};
   before(async () => {
-    host = await startGatewayWith(async ({ lowLevel: { blocks } }) => {
-      const put = async (codec: number, bytes: Uint8Array) => {
-        const cid = CID.createV1(codec, await multihash(sha256, bytes));
-        await blocks.put([{ cid, bytes }]);
-        return cid;
-      };
-      const node = (unixfs: Unixfs, Links: readonly Link[]) =>
-        put(
-          DAG_PB,
-          encodeDagPb({
-            Data: encodeUnixfs(unixfs),
-            Links: [...Links].sort((a, b) => Buffer.compare(Buffer.from(a.Name), Buffer.from(b.Name))),
-          }),
-        );
-      const leaf = await put(RAW, new Uint8Array(100).fill(97));
-      const link = (Hash: CID, Name = "", Tsize = 100): Link => ({ Name, Hash, Tsize });
-      const named = async (name: string, made: Promise<CID>) => void (cids[name] = String(await made));
+    host = await startGatewayWith(
+      async ({ lowLevel: { blocks } }) => {
+        const put = async (codec: number, bytes: Uint8Array) => {
+          const cid = CID.createV1(codec, await multihash(sha256, bytes));
+          await blocks.put([{ cid, bytes }]);
+          return cid;
+        };
+        const node = (unixfs: Unixfs, Links: readonly Link[]) =>
+          put(
+            DAG_PB,
+            encodeDagPb({
+              Data: encodeUnixfs(unixfs),
+              Links: [...Links].sort((a, b) => Buffer.compare(Buffer.from(a.Name), Buffer.from(b.Name))),
+            }),
+          );
+        const leaf = await put(RAW, new Uint8Array(100).fill(97));
+        const link = (Hash: CID, Name = "", Tsize = 100): Link => ({ Name, Hash, Tsize });
+        const named = async (name: string, made: Promise<CID>) => void (cids[name] = String(await made));
 
-      // Nodes that say other sizes than there are.
-      await named("long", node({ type: "File", filesize: 1e6, blocksizes: [1e6] }, [link(leaf)]));
-      await named("short", node({ type: "File", filesize: 10, blocksizes: [10] }, [link(leaf)]));
-      await named("alone", node({ type: "File", filesize: 2 ** 52, data: new Uint8Array(5) }, []));
-      await named(
-        "empty",
-        node({ type: "File", filesize: 50, blocksizes: [50] }, [link(await put(RAW, new Uint8Array()))]),
-      );
-      // A file of 2^40 bytes in 41 blocks, and a directory whose tree has as many entries.
-      let file = leaf;
-      let tree = await node({ type: "Directory" }, [link(leaf, "a")]);
-      let shard = await node({ type: "HAMTShard", hashType: 0x22, fanout: 256 }, []);
-      for (let depth = 1; depth <= 33; depth += 1) {
-        const half = 100 * 2 ** (depth - 1);
-        file = await node({ type: "File", filesize: half * 2, blocksizes: [half, half] }, [link(file), link(file)]);
-        tree = await node({ type: "Directory" }, [link(tree, "a"), link(tree, "b")]);
-        const slots = Array.from({ length: 64 }, (_, at) => at.toString(16).toUpperCase().padStart(2, "0"));
-        shard = await node(
-          { type: "HAMTShard", hashType: 0x22, fanout: 256 },
-          slots.map((slot) => link(shard, slot)),
+        // Nodes that say other sizes than there are.
+        await named("long", node({ type: "File", filesize: 1e6, blocksizes: [1e6] }, [link(leaf)]));
+        await named("short", node({ type: "File", filesize: 10, blocksizes: [10] }, [link(leaf)]));
+        await named("alone", node({ type: "File", filesize: 2 ** 52, data: new Uint8Array(5) }, []));
+        await named(
+          "empty",
+          node({ type: "File", filesize: 50, blocksizes: [50] }, [link(await put(RAW, new Uint8Array()))]),
         );
-      }
-      Object.assign(cids, { file: String(file), tree: String(tree), shard: String(shard) });
-      await named("slots", node({ type: "HAMTShard", hashType: 0x22, fanout: 7 }, [link(leaf, "0a")]));
-      await named(
-        "times",
-        node({ type: "Directory" }, [link(leaf, "\u202egnp.exe"), link(leaf, "a\nb"), link(leaf, "..")]),
-      );
-    });
+        // A file of 2^40 bytes in 41 blocks, and a directory whose tree has as many entries.
+        let file = leaf;
+        let tree = await node({ type: "Directory" }, [link(leaf, "a")]);
+        let shard = await node({ type: "HAMTShard", hashType: 0x22, fanout: 256 }, []);
+        let nothing = await put(RAW, new Uint8Array());
+        let unsized = nothing;
+        for (let depth = 1; depth <= 33; depth += 1) {
+          const half = 100 * 2 ** (depth - 1);
+          file = await node({ type: "File", filesize: half * 2, blocksizes: [half, half] }, [link(file), link(file)]);
+          nothing = await node({ type: "File", filesize: half * 2, blocksizes: [half, half] }, [
+            link(nothing),
+            link(nothing),
+          ]);
+          unsized = await node({ type: "File", filesize: 100 }, [link(unsized), link(unsized)]);
+          tree = await node({ type: "Directory" }, [link(tree, "a"), link(tree, "b")]);
+          const slots = Array.from({ length: 64 }, (_, at) => at.toString(16).toUpperCase().padStart(2, "0"));
+          shard = await node(
+            { type: "HAMTShard", hashType: 0x22, fanout: 256 },
+            slots.map((slot) => link(shard, slot)),
+          );
+        }
+        Object.assign(cids, { file: String(file), tree: String(tree), shard: String(shard) });
+        Object.assign(cids, { nothing: String(nothing), unsized: String(unsized) });
+        let road = leaf;
+        for (let depth = 0; depth < 2000; depth += 1) road = await node({ type: "Directory" }, [link(road, "a")]);
+        cids.road = String(road);
+        await named("nested", put(DAG_JSON, Buffer.from("[".repeat(9000) + "]".repeat(9000))));
+        await named("slots", node({ type: "HAMTShard", hashType: 0x22, fanout: 7 }, [link(leaf, "0a")]));
+        await named(
+          "times",
+          node({ type: "Directory" }, [link(leaf, "\u202egnp.exe"), link(leaf, "a\nb"), link(leaf, "..")]),
+        );
+      },
+      { https_ports: [0] },
+    );
   });
   after(() => host?.stop());
 
@@ -85,6 +101,34 @@ describe("content that was made to do harm", () => {
     assert.deepEqual([head.status, head.headers["content-length"]], [200, String(size)]);
     const car = await get("file", `?format=car&entity-bytes=${size - 3}:*`);
     assert.ok(car.body.length < 20_000, `${car.body.length}`);
+  });
+
+  test("bytes that never come are not looked for without end", async () => {
+    for (const name of ["nothing", "unsized"]) {
+      for (const headers of [{}, { range: "bytes=0-" }]) {
+        const { status, body } = await get(name, "?filename=a.bin", headers);
+        assert.deepEqual([status, /8192 blocks of the content have no bytes/.test(body)], [404, true], name);
+      }
+    }
+  });
+
+  test("all of a file that repeats itself is an archive of few blocks", async () => {
+    const { status, cut, body } = await get("file", "?format=car&entity-bytes=0:*");
+    assert.deepEqual([status, cut], [200, false]);
+    assert.ok(body.length < 20_000, `${body.length}`);
+  });
+
+  test("a path of thousands of segments is answered, with a head that clients take", async () => {
+    const { status, headers, body } = await get("road", "/a".repeat(2000));
+    assert.deepEqual([status, body.length, headers["x-ipfs-roots"]], [200, 100, undefined]);
+    const client = host.client("HTTP/2");
+    assert.equal((await client.request(`/ipfs/${cids.road}${"/a".repeat(2000)}`)).bytes.length, 100);
+  });
+
+  test("a document that is nested deep has a page that is not made of blanks", async () => {
+    const { status, body } = await get("nested", "/", { accept: "text/html" });
+    assert.equal(status, 200);
+    assert.ok(body.includes("[[[[") && body.length < 30_000, `${body.length}`);
   });
 
   test("a tree of more paths than there are atoms is an archive of its blocks", async () => {

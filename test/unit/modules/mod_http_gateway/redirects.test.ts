@@ -55,6 +55,16 @@ describe("rules of a website", () => {
     assert.ok(count() <= MAX_RULES_BYTES, `${count()} segments`);
     const [rule] = parseRules(`/:a /${":a".repeat(30_000)}`);
     assert.throws(() => filled(rule?.to ?? "", new Map([["a", "x".repeat(8000)]]), String), /more than 16384/);
+    let looks = 0;
+    class Counted extends Map<string, string> {
+      override has(name: string): boolean {
+        looks += 1;
+        return super.has(name);
+      }
+    }
+    const values = new Counted(Array.from({ length: 7000 }, (_, at) => [at.toString(36), "x"]));
+    assert.equal(filled(":!".repeat(7000), values, String).length, 14_000);
+    assert.ok(looks <= 7000 * 3, `${looks} names`);
   });
 });
 
