@@ -6,6 +6,7 @@ import { benchIsolated } from "./isolated.ts";
 import { benchMount } from "./mount.ts";
 import { benchNetwork } from "./network.ts";
 import { benchNode } from "./node.ts";
+import { benchSources } from "./sources.ts";
 
 interface Options {
   rounds?: number;
@@ -22,6 +23,7 @@ const benches: Record<string, (options: Options) => Promise<void>> = {
   node: benchNode,
   mount: benchMount,
   network: benchNetwork,
+  sources: benchSources,
   gateway: benchGateway,
 };
 

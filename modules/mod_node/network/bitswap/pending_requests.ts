@@ -14,6 +14,8 @@ export interface PendingOptions {
   readonly room?: (() => number) | undefined;
   /** Milliseconds of silence after which a block is overdue, at least. */
   readonly minTimeoutMs?: number;
+  /** Milliseconds that the first answer is expected to take. */
+  readonly latencyMs?: number;
 }
 
 interface PendingRequest {
@@ -61,15 +63,19 @@ export class PendingRequests {
   readonly #requests = new Map<string, PendingRequest>();
   readonly #cancelled = new Set<string>();
   #blocks = 0;
-  #latency = INITIAL_LATENCY_MS;
+  #latency: number;
   #msPerBlock = INITIAL_MS_PER_BLOCK;
   #size = INITIAL_BLOCK_SIZE;
   #lastReceived = 0;
 
-  constructor(queue: RequestQueue, { room, minTimeoutMs = MIN_TIMEOUT_MS }: PendingOptions = {}) {
+  constructor(
+    queue: RequestQueue,
+    { room, minTimeoutMs = MIN_TIMEOUT_MS, latencyMs = INITIAL_LATENCY_MS }: PendingOptions = {},
+  ) {
     this.#queue = queue;
     this.#room = room;
     this.#minTimeout = minTimeoutMs;
+    this.#latency = latencyMs;
   }
 
   /** One block more may be requested. */
@@ -79,11 +85,6 @@ export class PendingRequests {
       this.#requests.size < MAX_REQUESTS &&
       (this.#room === undefined || this.#blocks < this.#room())
     );
-  }
-
-  /** The first answer took so long: what is expected of further ones. */
-  seedLatency(milliseconds: number): void {
-    this.#latency = milliseconds;
   }
 
   /** A block took at least so long, and did not come. */

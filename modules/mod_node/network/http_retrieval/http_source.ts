@@ -66,14 +66,13 @@ export class HttpSource implements BlockPeer, RequestQueue {
   #restsUntil = 0;
   #lastAt = performance.now();
 
-  /** @param latency milliseconds that the probe took */
-  constructor(deps: HttpSourceDeps, latency: number) {
+  constructor(deps: HttpSourceDeps) {
     this.#deps = deps;
     this.name = deps.name;
     const { workers } = deps;
     const room = () => (workers.active < workers.max ? this.#window : 0);
-    this.pending = new PendingRequests(this, { room, minTimeoutMs: MIN_TIMEOUT_MS });
-    this.pending.seedLatency(latency);
+    // How fast it is shows when it is asked: a new one is tried before those that have much to send.
+    this.pending = new PendingRequests(this, { room, minTimeoutMs: MIN_TIMEOUT_MS, latencyMs: 0 });
   }
 
   /** Requests are under way. */

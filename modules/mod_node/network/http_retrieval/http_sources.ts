@@ -115,7 +115,6 @@ export class HttpSources implements OtherSources {
     const mayDial = (ip: string) => this.#mayDial(host, ip);
     const make = this.#deps.client ?? blockClient;
     const client = make(endpoint, { maxBlockSize, workers, insecure, mayDial });
-    const began = performance.now();
     const outcome = await client.probe();
     const isGateway = outcome.kind === "block" || outcome.kind === "present";
     if (!isGateway || settings !== this.#settings || this.#closed || !this.#makeRoom()) {
@@ -134,7 +133,7 @@ export class HttpSources implements OtherSources {
       source.close();
     };
     const deps = { name: origin, client, receiver, counts: this.counts, workers: this.#workers, gone };
-    const source = new HttpSource(deps, performance.now() - began);
+    const source = new HttpSource(deps);
     this.#sources.set(origin, source);
     return source;
   }

@@ -1,0 +1,133 @@
+import { type ChildProcess, fork } from "node:child_process";
+import { once } from "node:events";
+import { mkdtemp, rm } from "node:fs/promises";
+import { loadavg, tmpdir } from "node:os";
+import { join } from "node:path";
+import { fileURLToPath } from "node:url";
+import { median } from "./measure.ts";
+import { Line } from "./sources/line.ts";
+
+const mebibyte = 2 ** 20;
+/** Bytes a second of the lines to a peer and a gateway, and of that to a slow gateway. */
+const RATE = 16 * mebibyte;
+const SLOW_RATE = 2 * mebibyte;
+
+export interface SourcesBenchOptions {
+  readonly rounds?: number;
+  /** MiB of the file. */
+  readonly size?: number;
+}
+
+export interface Giver {
+  readonly cid: string;
+  readonly id: string;
+  readonly peerPort: number;
+  readonly gatewayPort: number;
+}
+
+export interface ToTake {
+  readonly cid: string;
+  readonly id: string;
+  /** Multiaddr of the peer, where there is one. */
+  readonly peer?: string;
+  readonly gateways: readonly string[];
+}
+
+export interface Taken {
+  readonly bytes: number;
+  readonly seconds: number;
+  readonly cpu: number;
+  readonly overHttp: number;
+  readonly duplicates: number;
+  readonly sources: readonly (readonly [name: string, bytes: number])[];
+}
+
+type Kind = "bitswap" | "gateway" | "both" | "all three";
+
+/**
+ * A file from a peer over bitswap, from a gateway over HTTP/2, from both, and from both and a slow gateway: each over a
+ * line of its own with a bound, read in order by a new node. Rounds are in turns; ratios are taken within each.
+ */
+export async function benchSources({ rounds = 3, size = 256 }: SourcesBenchOptions): Promise<void> {
+  const folder = await mkdtemp(join(tmpdir(), "modhost-bench-"));
+  const lines: Line[] = [];
+  const giving = start("giver", { BENCH_FOLDER: join(folder, "giver"), BENCH_SIZE: String(size * mebibyte) });
+  try {
+    const { cid, id, peerPort, gatewayPort } = (await answerOf(giving)) as Giver;
+    for (const [port, rate] of [
+      [peerPort, RATE],
+      [gatewayPort, RATE],
+      [gatewayPort, SLOW_RATE],
+    ] as const)
+      lines.push(await Line.open(port, rate));
+    const [line, gatewayLine, slowLine] = lines as [Line, Line, Line];
+    const peer = `/ip4/127.0.0.1/tcp/${line.port}`;
+    const gateway = `/ip4/127.0.0.1/tcp/${gatewayLine.port}/tls/http`;
+    const slow = `/ip4/127.0.0.1/tcp/${slowLine.port}/tls/http`;
+    const works: Readonly<Record<Kind, ToTake>> = {
+      bitswap: { cid, id, peer, gateways: [] },
+      gateway: { cid, id, gateways: [gateway] },
+      both: { cid, id, peer, gateways: [gateway] },
+      "all three": { cid, id, peer, gateways: [slow, gateway] },
+    };
+    const taken = new Map<Kind, Taken[]>();
+    const began = loadavg()[0];
+    for (let round = 1; round <= rounds; round += 1) {
+      for (const [kind, work] of Object.entries(works) as [Kind, ToTake][]) {
+        const sample = await take(join(folder, `${kind}-${round}`), work);
+        if (sample.bytes !== size * mebibyte) throw new Error(`${kind}: ${sample.bytes} bytes came`);
+        taken.set(kind, [...(taken.get(kind) ?? []), sample]);
+      }
+    }
+    const loads = `load ${began?.toFixed(1)} before, ${loadavg()[0]?.toFixed(1)} after`;
+    const rates = `lines of ${RATE / mebibyte} MiB/s, the slow one of ${SLOW_RATE / mebibyte}`;
+    console.log(`A file of ${size} MiB, ${rates}; ${rounds} rounds (Node ${process.version}); ${loads}`);
+    print(taken, size);
+  } finally {
+    for (const line of lines) line.close();
+    if (giving.connected) giving.disconnect();
+    await rm(folder, { recursive: true, force: true });
+  }
+}
+
+async function take(folder: string, work: ToTake): Promise<Taken> {
+  const taker = start("taker", { BENCH_FOLDER: folder, BENCH_TAKE: JSON.stringify(work) });
+  try {
+    return (await answerOf(taker)) as Taken;
+  } finally {
+    taker.kill();
+    await rm(folder, { recursive: true, force: true });
+  }
+}
+
+function start(program: "giver" | "taker", env: Readonly<Record<string, string>>): ChildProcess {
+  return fork(fileURLToPath(new URL(`sources/${program}.ts`, import.meta.url)), [], {
+    execArgv: ["--max-semi-space-size=2", "--conditions=source"],
+    stdio: ["ignore", "ignore", "inherit", "ipc"],
+    env: { ...process.env, ...env },
+  });
+}
+
+async function answerOf(child: ChildProcess): Promise<unknown> {
+  const ended = once(child, "exit").then(([code]) => Promise.reject(new Error(`the process ended with ${code}`)));
+  const [answer] = await Promise.race([once(child, "message"), ended]);
+  return answer;
+}
+
+function print(taken: ReadonlyMap<Kind, readonly Taken[]>, size: number): void {
+  const alone = (["bitswap", "gateway"] as const).map((kind) => taken.get(kind) ?? []);
+  console.log("\n| from | MiB/s (in multiples of the best alone) | over HTTP | CPU (s) | sent twice (MiB) |");
+  console.log("|---|---|---|---|---|");
+  for (const [kind, samples] of taken) {
+    const figure = (digits: number, of: (sample: Taken) => number) => median(samples.map(of)).toFixed(digits);
+    const ratios = samples.map(({ seconds }, round) => {
+      return Math.min(...alone.map((each) => each[round]?.seconds ?? Number.NaN)) / seconds;
+    });
+    const speed = figure(1, ({ seconds }) => size / seconds);
+    const share = figure(0, ({ overHttp, bytes }) => (100 * overHttp) / bytes);
+    const twice = figure(1, ({ duplicates }) => duplicates / mebibyte);
+    console.log(
+      `| ${kind} | ${speed} (${median(ratios).toFixed(2)}) | ${share} % | ${figure(2, ({ cpu }) => cpu)} | ${twice} |`,
+    );
+  }
+}
