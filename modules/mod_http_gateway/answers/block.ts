@@ -3,6 +3,7 @@ import type { ResponseFields } from "../../../core/types.ts";
 import type { Asked } from "../asked.ts";
 import { contentAnswer } from "../content/answer.ts";
 import { bytesSource } from "../content/source.ts";
+import { Refusal } from "../errors/refusal.ts";
 import { conditionAnswer } from "../headers/conditions.ts";
 import { contentHeaders } from "../headers/content.ts";
 import { savedHeaders } from "../headers/saved.ts";
@@ -20,6 +21,9 @@ const forms = {
 
 export type BlockFormat = keyof typeof forms;
 
+/** Bytes of the largest block that goes out as it is: clients take none that are larger. */
+const MAX_RAW_BLOCK = 2 * 1024 * 1024;
+
 /** @throws NodeError, {Refusal} */
 export async function blockAnswer(asked: Asked, found: Found, format: BlockFormat): Promise<ResponseFields> {
   const { extension, kind } = forms[format];
@@ -28,6 +32,10 @@ export async function blockAnswer(asked: Asked, found: Found, format: BlockForma
   const known = conditionAnswer(asked.request, [etag], own);
   if (known !== undefined) return known;
   const headers = { ...own, ...savedHeaders(asked, format, `${found.text}.${extension}`, kind) };
-  const source = bytesSource(await asked.reading.read(found.cid));
+  const bytes = await asked.reading.read(found.cid);
+  if (format === "raw" && bytes.length > MAX_RAW_BLOCK) {
+    throw new Refusal(410, `${found.cid} has ${bytes.length} bytes: blocks of at most ${MAX_RAW_BLOCK} are served`);
+  }
+  const source = bytesSource(bytes);
   return contentAnswer(asked, { source, type: formatTypes[format], headers });
 }

@@ -46,7 +46,10 @@ export const rules: readonly Rule[] = [
     ],
     apply: ({ swarm }) => swarm.live.renewListening(),
   },
-  { paths: ["Addresses.Announce", "Addresses.NoAnnounce"], apply: ({ swarm }) => swarm.live.renewAnnounced() },
+  {
+    paths: ["Addresses.Announce", "Addresses.AppendAnnounce", "Addresses.NoAnnounce"],
+    apply: ({ swarm }) => swarm.live.renewAnnounced(),
+  },
   {
     paths: [
       "Swarm.Transports.Security.TLS",

@@ -9,7 +9,7 @@ import type { Repo } from "../../storage/repo/repo.ts";
 import { Bandwidth } from "./bandwidth.ts";
 import type { ConnectionLimits } from "./connection_limits.ts";
 import type { Filters } from "./filters.ts";
-import { listenAddresses, recordListening } from "./listen_addresses.ts";
+import { announcedAddresses, listenAddresses, recordListening } from "./listen_addresses.ts";
 import type { ListenRecord } from "./listening.ts";
 import { Announced, type HostComponents, LiveHost, relayEnabledIn } from "./live_host.ts";
 import type { Multiaddr } from "./multiaddr.ts";
@@ -101,7 +101,7 @@ export async function createHost(deps: HostDeps): Promise<Host> {
     ...connectionOptions(deps, captured),
     addresses: {
       listen: listen.map(String),
-      announce: [...(config.value("Addresses.Announce") ?? [])],
+      ...announcedAddresses(config),
       announceFilter: announced.filter,
     },
     transports: [...transportsOf(config, relayEnabledIn(config), quic.make)].map(([name, make]) => {

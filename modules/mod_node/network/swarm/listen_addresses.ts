@@ -37,6 +37,22 @@ export function listenAddresses(
   });
 }
 
+/** What is announced, as libp2p takes it. */
+export interface AnnouncedAddresses {
+  /** Where there are any, exactly these. */
+  readonly announce: string[];
+  /** Beside those that are listened on. */
+  readonly appendAnnounce: string[];
+}
+
+/** `Addresses.Announce` and `AppendAnnounce`. @throws NodeError for an entry that is no address */
+export function announcedAddresses(config: Pick<ConfigFile, "value">): AnnouncedAddresses {
+  const [instead, beside] = (["Addresses.Announce", "Addresses.AppendAnnounce"] as const).map((path) =>
+    (config.value(path) ?? []).map((text) => String(parseMultiaddr(text))),
+  ) as [string[], string[]];
+  return { announce: instead.length === 0 ? [] : [...instead, ...beside], appendAnnounce: beside };
+}
+
 /** Has a transport record what it listens on, and what it cannot listen on: libp2p goes on without telling. */
 export function recordListening(transport: Transport, { opened, failures }: ListenRecord): Transport {
   const { createListener } = transport;

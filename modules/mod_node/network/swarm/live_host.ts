@@ -10,9 +10,9 @@ import type { ConfigFile } from "../../storage/repo/config.ts";
 import { NodeError } from "../../util/errors.ts";
 import { AutoNatService } from "./autonat.ts";
 import { addressMatcher } from "./filters.ts";
-import { listenAddresses } from "./listen_addresses.ts";
+import { announcedAddresses, listenAddresses } from "./listen_addresses.ts";
 import { Listening, type ListenRecord } from "./listening.ts";
-import { type Multiaddr, parseMultiaddr, transportOf } from "./multiaddr.ts";
+import { type Multiaddr, transportOf } from "./multiaddr.ts";
 import { replaceAnnounced } from "./patches/libp2p/replace_announced.ts";
 import { replaceUpgraders } from "./patches/libp2p/replace_upgraders.ts";
 import type { PatchNotices } from "./patches/notices.ts";
@@ -132,10 +132,10 @@ export class LiveHost {
     return this.#mdns.set(this.#deps.config.value("Discovery.MDNS.Enabled"), { anew: true });
   }
 
-  /** `Addresses.Announce` and `NoAnnounce`. @throws NodeError for an entry that is no address: the former ones stay */
+  /** `Addresses.Announce`, `AppendAnnounce` and `NoAnnounce`. @throws NodeError for an entry that is no address: the former ones stay */
   renewAnnounced(): void {
     const { config, announced, components, patches } = this.#deps;
-    const addresses = (config.value("Addresses.Announce") ?? []).map((text) => String(parseMultiaddr(text)));
+    const addresses = announcedAddresses(config);
     announced.hide(config.value("Addresses.NoAnnounce") ?? []);
     if (!replaceAnnounced(components.addressManager, addresses, patches)) throw waitsForStart();
   }
@@ -177,11 +177,7 @@ export class LiveHost {
     }
     await this.#listening.change(listen);
     await this.renewRelay();
-    replaceAnnounced(
-      components.addressManager,
-      this.#deps.config.value("Addresses.Announce") ?? [],
-      this.#deps.patches,
-    );
+    replaceAnnounced(components.addressManager, announcedAddresses(config), this.#deps.patches);
   }
 
   #localDiscovery(): object {

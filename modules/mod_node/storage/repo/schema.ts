@@ -84,6 +84,12 @@ export const configKeys = {
   "Datastore.BloomFilterSize": key("none", int, 0, "Read and kept; the block store has an index of its own."),
   "Addresses.Swarm": key("live", texts, defaultAddresses.Swarm, "Addresses on which the node listens for peers."),
   "Addresses.Announce": key("live", texts, [], "If there are any, exactly these are announced."),
+  "Addresses.AppendAnnounce": key(
+    "live",
+    texts,
+    undefined,
+    "Addresses that are announced beside the others, as that of a gateway: `/dns/gateway.example/tcp/443/tls/http`.",
+  ),
   "Addresses.NoAnnounce": key(
     "live",
     texts,
@@ -310,7 +316,8 @@ export const configKeys = {
 export type ConfigPath = keyof typeof configKeys;
 
 /** Sections that the network reads when it is opened. */
-const NETWORK = /^(Addresses\.(Swarm|Announce|NoAnnounce)|AutoNAT|Discovery|HTTPRetrieval|Pubsub|Routing|Swarm)\b/;
+const NETWORK =
+  /^(Addresses\.(Swarm|Announce|AppendAnnounce|NoAnnounce)|AutoNAT|Discovery|HTTPRetrieval|Pubsub|Routing|Swarm)\b/;
 
 /** Whether a key is read when the network is opened. */
 export const isOfNetwork = (path: ConfigPath): boolean => NETWORK.test(path);

@@ -9,6 +9,34 @@ import { openNode } from "#node/open.ts";
 import { provider } from "../mod_node/network/http_retrieval/support.ts";
 import { startGatewayWith } from "./support.ts";
 
+test("for other nodes: the probe, blocks with HEAD and GET, 404 for what is not here, and none above 2 MiB", async () => {
+  const cids: string[] = [];
+  await using host = await startGatewayWith(
+    async (node) => {
+      for (const bytes of [randomBytes(2 ** 21), randomBytes(2 ** 21 + 1)])
+        cids.push(String(await node.block.put(bytes, { format: "raw" })));
+    },
+    { gateway_deserialized_responses: false, gateway_html_errors: true },
+  );
+  const raw = { accept: "application/vnd.ipld.raw" };
+  const ask = async (cid: string) => {
+    const answers = [await host.ask(`/ipfs/${cid}?format=raw`, raw), await host.ask(`/ipfs/${cid}`, raw, "HEAD")];
+    return answers.map(({ status, headers }) => [status, headers["content-length"]]);
+  };
+  const [largest = "", larger = ""] = cids;
+  assert.deepEqual(await ask("bafkqaaa"), [
+    [200, "0"],
+    [200, "0"],
+  ]);
+  assert.deepEqual(await ask(largest), [
+    [200, "2097152"],
+    [200, "2097152"],
+  ]);
+  const statuses = async (cid: string) => (await ask(cid)).map(([status]) => status);
+  assert.deepEqual(await statuses(larger), [410, 410]);
+  assert.deepEqual(await statuses("bafkreigh2akiscaildcqabsyg3dfr6chu3fgpregiymsck7e7aqa4s52zy"), [404, 404]);
+});
+
 test("another node gets a file from this gateway over HTTPS and HTTP/2, though the two are no peers", async (t) => {
   const content = randomBytes(3_000_000);
   let root = "";

@@ -79,7 +79,13 @@ test("announced and hidden addresses are those of the configuration as it is now
   await set("Addresses.Announce", ["/dns4/node.example/tcp/4001"]);
   assert.deepEqual(announced(), ["/dns4/node.example/tcp/4001"]);
   await until(async () => (await b.network.swarm.addresses(a.id)).map(String).includes("/dns4/node.example/tcp/4001"));
+  const gateway = "/dns4/gateway.example/tcp/443/tls/http";
+  await set("Addresses.AppendAnnounce", [gateway]);
+  assert.deepEqual(announced(), [gateway, "/dns4/node.example/tcp/4001"]);
   await set("Addresses.Announce", []);
+  assert.deepEqual(announced().sort(), [gateway, ...own].sort());
+  await until(async () => (await b.network.swarm.addresses(a.id)).map(String).includes(gateway));
+  await set("Addresses.AppendAnnounce", null);
   assert.deepEqual(announced(), own);
   await set("Addresses.NoAnnounce", ["/ip4/127.0.0.0/ipcidr/8"]);
   assert.deepEqual(announced(), []);
