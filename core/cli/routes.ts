@@ -89,7 +89,7 @@ function explained(
   explanation: Explanation,
   fileOf: (from: Pick<RouteInfo, "module" | "host">) => string | undefined,
 ): string {
-  const { method, path, host, middleware, candidates, status, reason } = explanation;
+  const { method, path, host, claimants, middleware, candidates, status, reason } = explanation;
   const tried = candidates.map((route, at) => {
     const argument = route.argument === undefined ? "" : `argument ${JSON.stringify(route.argument)}`;
     return [
@@ -103,6 +103,9 @@ function explained(
   });
   return [
     `${method} ${path ?? "(outside of all paths)"} on ${host ?? "an unknown host"}`,
+    ...(claimants.length === 0
+      ? []
+      : [`Asked first whether they take it: ${claimants.map(({ app }) => app).join(", ")}`]),
     ...(middleware.length === 0 ? [] : [middlewareTable(middleware, fileOf)]),
     tried.length === 0 ? "No route matches." : columns(tried, "  "),
     tried.length === 0 ? `${status}: ${reason}` : `${status} ${reason}`,

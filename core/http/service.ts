@@ -23,9 +23,11 @@ export interface Explanation {
   readonly path: string | undefined;
   /** The virtual host; undefined when the name is unknown. */
   readonly host: string | undefined;
-  /** In the order in which they are tried. */
+  /** Apps that are asked before all routes whether they take the request, mostly by its host. */
+  readonly claimants: readonly Pick<RouteInfo, "app" | "module">[];
   /** Middleware before the apps, the outermost first. */
   readonly middleware: readonly LayerInfo[];
+  /** In the order in which they are tried. */
   readonly candidates: readonly (RouteInfo & { readonly argument: string | undefined })[];
   /** Status when no candidate answers. */
   readonly status: number;
@@ -179,7 +181,8 @@ export class HttpService implements PipelineService {
     const verb = method.toUpperCase();
     const chosen = this.hosts.choose(authority);
     const host = typeof chosen === "string" ? chosen : undefined;
-    const base = { method: verb, host, path: decodePath(path), middleware: [], candidates: [] };
+    const claimants = this.table.claimants.map(({ name, owner }) => ({ app: name, module: owner.name }));
+    const base = { method: verb, host, path: decodePath(path), claimants, middleware: [], candidates: [] };
     if (chosen === badHost) return { ...base, status: 400, reason: "This is not a valid host name" };
     if (host === undefined)
       return { ...base, status: 404, reason: "There is no such host, and http_default_host is not set" };

@@ -119,6 +119,7 @@ export const shapes: Readonly<Record<string, Schema>> = {
       method: text,
       path: text,
       host: text,
+      claimants: list(object({ app: text, module: text })),
       middleware: list({ type: "object" }),
       candidates: list({ type: "object" }),
       status: integer,

@@ -156,6 +156,9 @@ function Explain() {
     ${
       found &&
       html`${
+        found.claimants.length > 0 &&
+        html`<p>Asked first whether they take it, mostly by its host: ${found.claimants.map((/** @type {any} */ { app }) => app).join(", ")}.</p>`
+      }${
         found.middleware.length > 0 &&
         html`<p>First it goes through <${Link} to="middleware">middleware<//>: ${found.middleware.map((/** @type {any} */ { name }) => name).join(", ")}.</p>`
       }

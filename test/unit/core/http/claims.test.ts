@@ -2,6 +2,7 @@ import assert from "node:assert/strict";
 import { once } from "node:events";
 import { request } from "node:http";
 import { test } from "node:test";
+import type { HttpModule } from "#core/http/index.ts";
 import type { Handler, Module } from "#core/types.ts";
 import { startHost } from "#test/support/host.ts";
 
@@ -58,4 +59,13 @@ test("an app takes requests by their host before all routes, behind the middlewa
   assert.equal((await ask(host.http, "fails.example"))[0], 500);
   assert.equal((await ask(host.http, "any.wide.example", "/../x"))[0], 400);
   assert.ok(seen.includes("any.wide.example"));
+  const { explain } = host.host.exports<HttpModule>("http");
+  const claimants = [{ app: "wide", module: "http_wide" }];
+  for (const [name, status] of [
+    ["www.example.org", 404],
+    ["any.wide.example", 404],
+  ] as const) {
+    const explained = explain("GET", "/x", name);
+    assert.deepEqual([explained.claimants, explained.status], [claimants, status]);
+  }
 });
