@@ -1,11 +1,13 @@
 import { isIP } from "node:net";
-import type { RequestHeaders } from "../types.ts";
 import { addressesOf } from "./addresses.ts";
+import { lineOf } from "./head.ts";
 
 /** Who the client is, seen from behind trusted proxies. */
 export interface ClientFacts {
   readonly ip: string;
   readonly secure: boolean;
+  /** Host and port that the client asked for, where a trusted proxy tells. */
+  readonly host: string | undefined;
   /** A trusted proxy sent the request. */
   readonly isProxied: boolean;
 }
@@ -23,23 +25,26 @@ export class TrustedProxies {
     this.#legacy = legacy;
   }
 
-  client(peer: string, encrypted: boolean, headers: RequestHeaders): ClientFacts {
+  /**
+   * `raw` are the header lines. Only the exact names count: many proxies pass on a client's own `X_Forwarded_For`, which
+   * is the same name in a table of headers.
+   */
+  client(peer: string, encrypted: boolean, raw: readonly string[]): ClientFacts {
     const { address, trusted } = this.#peer(peer);
     let ip = address;
     let secure = encrypted;
-    if (!trusted) return { ip, secure, isProxied: false };
-    const { x_forwarded_for: addresses, x_forwarded_proto: protocol, forwarded } = headers;
-    if (addresses === undefined && protocol === undefined && forwarded === undefined)
-      return { ip, secure, isProxied: true };
-    const hops = this.#legacy ? legacyHops(addresses, protocol) : forwardedHops(forwarded);
+    let host: string | undefined;
+    if (!trusted) return { ip, secure, host, isProxied: false };
+    const hops = this.#legacy ? legacyHops(raw) : forwardedHops(lineOf(raw, "forwarded"));
     for (const hop of hops.reverse()) {
       if (hop.proto !== undefined) secure = hop.proto === "https";
+      host = hop.host || host;
       const next = hop.for === undefined ? undefined : plainAddress(hop.for);
       if (next === undefined || isIP(next) === 0) break;
       ip = next;
       if (!this.trusts(next)) break;
     }
-    return { ip, secure, isProxied: true };
+    return { ip, secure, host, isProxied: true };
   }
 
   /** Peers come back with each request of a connection: what was found of them is kept, within bounds. */
@@ -65,20 +70,25 @@ const MAX_REMEMBERED_PEERS = 1000;
 interface Hop {
   readonly for: string | undefined;
   readonly proto: string | undefined;
+  readonly host: string | undefined;
 }
 
-function legacyHops(addresses: string | undefined, protocol: string | undefined): Hop[] {
-  const proto = protocol?.split(",").at(-1)?.trim().toLowerCase();
-  const hops: Hop[] = (addresses ?? "")
-    .split(",")
-    .map((text) => text.trim())
-    .filter((text) => text !== "")
-    .map((text) => ({ for: text, proto: undefined }));
-  const last = hops.pop();
-  return proto === undefined && last === undefined ? hops : [...hops, { for: last?.for, proto }];
+/** Scheme and host are the word of the nearest proxy, the last in each list. */
+function legacyHops(raw: readonly string[]): Hop[] {
+  const list = (name: string) => {
+    const texts = lineOf(raw, name)?.split(",") ?? [];
+    return texts.map((text) => text.trim()).filter((text) => text !== "");
+  };
+  const addresses = list("x-forwarded-for");
+  const last = {
+    for: addresses.pop(),
+    proto: list("x-forwarded-proto").at(-1)?.toLowerCase(),
+    host: list("x-forwarded-host").at(-1),
+  };
+  return [...addresses.map((address) => ({ for: address, proto: undefined, host: undefined })), last];
 }
 
-/** RFC 7239: `for=192.0.2.60;proto=https, for="[2001:db8::1]:80"`. */
+/** RFC 7239: `for=192.0.2.60;proto=https;host=example.org, for="[2001:db8::1]:80"`. */
 function forwardedHops(value: string | undefined): Hop[] {
   if (value === undefined) return [];
   return value.split(",").map((element) => {
@@ -87,7 +97,7 @@ function forwardedHops(value: string | undefined): Hop[] {
       const [name = "", text = ""] = pair.split("=", 2);
       pairs.set(name.trim().toLowerCase(), text.trim().replace(/^"(.*)"$/, "$1"));
     }
-    return { for: pairs.get("for"), proto: pairs.get("proto")?.toLowerCase() };
+    return { for: pairs.get("for"), proto: pairs.get("proto")?.toLowerCase(), host: pairs.get("host") };
   });
 }
 

@@ -13,7 +13,7 @@ import type {
 } from "../types.ts";
 import type { CountingToken, TokenBearer } from "../util/token_use.ts";
 import { IncomingBody } from "./body.ts";
-import { headerTable, lineOf } from "./head.ts";
+import { headerTable } from "./head.ts";
 import { MAX_JSON_BYTES, parseJson } from "./json_body.ts";
 import { readParts } from "./multipart.ts";
 import type { NodeRequest, NodeResponse } from "./node_messages.ts";
@@ -37,7 +37,7 @@ const givenIdPattern = /^[\w.~:/+=@-]{1,128}$/;
 /** What a request needs of the service that it came to. */
 export interface RequestService {
   readonly watch: ProgressWatch;
-  readonly proxies: { client(peer: string, encrypted: boolean, headers: RequestHeaders): ClientFacts };
+  readonly proxies: { client(peer: string, encrypted: boolean, raw: readonly string[]): ClientFacts };
   /** Asks a client that waits for it to send the body. */
   invite(request: NodeRequest, response: NodeResponse): void;
 }
@@ -156,6 +156,10 @@ export class Request implements HttpRequest, TokenBearer {
     return (this.#id ??= this.#givenId() ?? `${idPrefix}-${(++idCounter).toString(36)}`);
   }
 
+  get forwarded_host(): string | undefined {
+    return this.#facts.host;
+  }
+
   get from_proxy(): boolean {
     return this.#facts.isProxied;
   }
@@ -209,20 +213,8 @@ export class Request implements HttpRequest, TokenBearer {
     this.#leave?.abort(new DOMException("The module that answers the request is leaving", "AbortError"));
   }
 
-  /** What proxies tell: a client can send `X_Forwarded_For` past one that writes `X-Forwarded-For`. */
-  get #forwarding(): RequestHeaders {
-    const { headers, raw } = this;
-    const { x_forwarded_for, x_forwarded_proto, forwarded } = headers;
-    if ((x_forwarded_for ?? x_forwarded_proto ?? forwarded) === undefined) return headers;
-    return {
-      x_forwarded_for: lineOf(raw.rawHeaders, "x-forwarded-for"),
-      x_forwarded_proto: lineOf(raw.rawHeaders, "x-forwarded-proto"),
-      forwarded: lineOf(raw.rawHeaders, "forwarded"),
-    };
-  }
-
   get #facts(): ClientFacts {
-    this.#client ??= this.#exchange.service.proxies.client(this.#peer, this.#encrypted, this.#forwarding);
+    this.#client ??= this.#exchange.service.proxies.client(this.#peer, this.#encrypted, this.raw.rawHeaders);
     return this.#client;
   }
 }

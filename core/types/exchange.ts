@@ -68,6 +68,8 @@ export interface HttpRequest {
   readonly id: string;
   /** The token that let it in, where one was asked for: `request.token?.name`. */
   readonly token: PresentedToken | undefined;
+  /** Host and port that the client asked for, as one of `trusted_proxies` tells; undefined where none does. */
+  readonly forwarded_host: string | undefined;
   /** One of `trusted_proxies` sent the request: its headers can be believed. */
   readonly from_proxy: boolean;
   /** `1.0`, `1.1` or `2.0`. */

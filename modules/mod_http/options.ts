@@ -197,7 +197,7 @@ export const options = {
     default: true,
     applies: "live",
     describe:
-      "Which headers of trusted proxies to read: X-Forwarded-For and X-Forwarded-Proto (true) or Forwarded (false).",
+      "Which headers of trusted proxies to read: X-Forwarded-For, -Proto and -Host (true) or Forwarded (false).",
     per_host: false,
   },
   http_default_cors_enabled: {

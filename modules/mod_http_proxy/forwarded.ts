@@ -24,13 +24,15 @@ export function forwardedFields(request: HttpRequest, family: Family, prefix: st
   const told = (name: string) => (isTrusted ? lineOf(request.raw.rawHeaders, name) : undefined);
   const peer = request.conn.ip() || "unknown";
   const proto = request.secure ? "https" : "http";
-  const host = (family === "x-forwarded" ? told("x-forwarded-host") : undefined) ?? hostOf(request);
+  const listed = family === "x-forwarded" ? told("x-forwarded-host") : undefined;
+  const host = listed ?? request.forwarded_host ?? hostOf(request);
   const before = family === "forwarded" ? told("forwarded") : undefined;
   const addresses =
     family === "x-forwarded" ? listOf(told("x-forwarded-for")) : before === undefined ? [] : forsOf(before);
   const chain = [...addresses, peer];
-  // The first hop is the client's: its scheme and host are those that it asked by.
-  const facts = [`proto=${proto}`, ...(host === undefined ? [] : [`host=${quoted(host)}`])].join(";");
+  // The first hop is the client's: its scheme and host are those that it asked for.
+  const asked = before === undefined ? host : hostOf(request);
+  const facts = [`proto=${proto}`, ...(asked === undefined ? [] : [`host=${quoted(asked)}`])].join(";");
   const hops =
     before === undefined
       ? chain.map((address, at) => `for=${nodeOf(address)}${at === 0 ? `;${facts}` : ""}`)

@@ -1,5 +1,5 @@
 /** The host that a request is for: what the client asked, as proxies that are trusted tell it. */
-import { hostName, lineOf } from "../../../core/http/index.ts";
+import { hostName } from "../../../core/http/index.ts";
 import type { HttpRequest } from "../../../core/types.ts";
 
 export interface AskedHost {
@@ -14,10 +14,7 @@ export interface AskedHost {
 /** Undefined for a request without a host, or with one that cannot be. */
 export function askedHost(request: HttpRequest): AskedHost | undefined {
   const { headers } = request;
-  // Of several proxies the nearest is the one that is trusted.
-  const isForwarded = headers.x_forwarded_host !== undefined && request.from_proxy;
-  const forwarded = isForwarded ? lineOf(request.raw.rawHeaders, "x-forwarded-host")?.split(",").at(-1)?.trim() : "";
-  const authority = forwarded || (request.url.host ?? headers.host);
+  const authority = request.forwarded_host ?? request.url.host ?? headers.host;
   const name = authority === undefined ? undefined : hostName(authority);
   if (authority === undefined || name === undefined) return undefined;
   return { name, written: authority.slice(0, name.length), port: /:\d+$/.exec(authority)?.[0] ?? "" };

@@ -4,51 +4,74 @@ import { plainAddress, TrustedProxies } from "#core/http/proxies.ts";
 import { rawExchange } from "#test/support/raw.ts";
 import { TestService } from "#test/support/service.ts";
 
-const headers = (fields: Record<string, string>) => fields;
+const headers = (fields: Record<string, string>) => Object.entries(fields).flat();
 
 describe("trusted proxies", () => {
   const proxies = new TrustedProxies(["127.0.0.1", "10.0.0.0/8", "fd00::/8"]);
 
   test("a direct client's address is its own, whatever it sends", () => {
-    const forged = headers({ x_forwarded_for: "1.2.3.4", x_forwarded_proto: "https" });
+    const forged = headers({ "x-forwarded-for": "1.2.3.4", "x-forwarded-proto": "https" });
     assert.deepEqual(proxies.client("203.0.113.7", false, forged), {
       ip: "203.0.113.7",
       secure: false,
+      host: undefined,
       isProxied: false,
     });
   });
 
   test("behind a trusted proxy the last address that is not trusted counts", () => {
-    const chain = headers({ x_forwarded_for: "6.6.6.6, 203.0.113.7, 10.1.1.1" });
+    const chain = headers({ "x-forwarded-for": "6.6.6.6, 203.0.113.7, 10.1.1.1" });
     assert.equal(proxies.client("127.0.0.1", false, chain).ip, "203.0.113.7");
   });
 
   test("text that is no address ends the chain", () => {
-    assert.equal(proxies.client("127.0.0.1", false, headers({ x_forwarded_for: "203.0.113.7, evil" })).ip, "127.0.0.1");
+    assert.equal(
+      proxies.client("127.0.0.1", false, headers({ "x-forwarded-for": "203.0.113.7, evil" })).ip,
+      "127.0.0.1",
+    );
   });
 
   test("addresses mapped into IPv6, in brackets and with ports are understood", () => {
     assert.equal(
-      proxies.client("::ffff:127.0.0.1", false, headers({ x_forwarded_for: "[2001:db8::1]:443" })).ip,
+      proxies.client("::ffff:127.0.0.1", false, headers({ "x-forwarded-for": "[2001:db8::1]:443" })).ip,
       "2001:db8::1",
     );
-    assert.equal(proxies.client("fd00::1", false, headers({ x_forwarded_for: "203.0.113.7:5000" })).ip, "203.0.113.7");
+    assert.equal(
+      proxies.client("fd00::1", false, headers({ "x-forwarded-for": "203.0.113.7:5000" })).ip,
+      "203.0.113.7",
+    );
     assert.equal(plainAddress("fe80::1%eth0"), "fe80::1");
   });
 
   test("the protocol is the proxy's word", () => {
-    assert.equal(proxies.client("127.0.0.1", false, headers({ x_forwarded_proto: "https" })).secure, true);
-    assert.equal(proxies.client("127.0.0.1", true, headers({ x_forwarded_proto: "http" })).secure, false);
+    assert.equal(proxies.client("127.0.0.1", false, headers({ "x-forwarded-proto": "https" })).secure, true);
+    assert.equal(proxies.client("127.0.0.1", true, headers({ "x-forwarded-proto": "http" })).secure, false);
     assert.equal(proxies.client("127.0.0.1", true, headers({})).secure, true);
   });
 
   test("the Forwarded header is read instead, when so configured", () => {
     const modern = new TrustedProxies(["127.0.0.1"], false);
     const fields = headers({
-      forwarded: 'for=6.6.6.6, for="[2001:db8::9]:80";proto=https',
-      x_forwarded_for: "9.9.9.9",
+      Forwarded: 'for=6.6.6.6;host=a.test, for="[2001:db8::9]:80";proto=https;Host="b.test:8443"',
+      "x-forwarded-for": "9.9.9.9",
     });
-    assert.deepEqual(modern.client("127.0.0.1", false, fields), { ip: "2001:db8::9", secure: true, isProxied: true });
+    assert.deepEqual(modern.client("127.0.0.1", false, fields), {
+      ip: "2001:db8::9",
+      secure: true,
+      host: "b.test:8443",
+      isProxied: true,
+    });
+  });
+
+  test("the host is that of the nearest proxy in X-Forwarded-Host, of the farthest that is trusted in Forwarded", () => {
+    const modern = new TrustedProxies(["127.0.0.1", "10.0.0.0/8"], false);
+    const host = (by: TrustedProxies, fields: Record<string, string>) =>
+      by.client("127.0.0.1", false, headers(fields)).host;
+    assert.equal(host(proxies, { "X-Forwarded-Host": "a.test, b.test" }), "b.test");
+    assert.equal(host(proxies, { forwarded: "for=192.0.2.1;host=a.test" }), undefined);
+    const chain = "for=6.6.6.6;host=lie.test, for=192.0.2.1;host=a.test, for=10.1.1.1;host=b.test";
+    assert.equal(host(modern, { forwarded: chain, "x-forwarded-host": "c.test" }), "a.test");
+    assert.equal(modern.client("192.0.2.9", false, headers({ forwarded: chain })).host, undefined);
   });
 
   test("an entry that is no address or range is refused by name", () => {

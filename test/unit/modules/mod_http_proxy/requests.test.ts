@@ -69,6 +69,12 @@ describe("a proxied request", () => {
     assert.match(String(trusted.forwarded), /^for=192\.0\.2\.7;proto=https;host=outer\.test, for=10\.0\.0\.1, for=127/);
     assert.deepEqual([trusted.x_forwarded_for, trusted["x-forwarded-prefix"]], [undefined, "/app"]);
 
+    await using modern = await proxied({ app: { upstreams: [server.url] } }, { http_legacy_x_forwarded: false });
+    const chain = { host: "site.test", forwarded: "for=192.0.2.7;host=outer.test" };
+    const newer = told(await modern.client("HTTP/1.1").request({ path: "/app", headers: chain })).headers;
+    assert.equal(newer["x-forwarded-host"], "outer.test");
+    assert.equal(newer.forwarded, `${chain.forwarded}, for=127.0.0.1;proto=http;host=site.test`);
+
     await using open = await proxied({ app: { upstreams: [server.url] } }, { trusted_proxies: [] });
     const own = told(await open.client("HTTP/2").request({ path: "/app", headers })).headers;
     assert.deepEqual(

@@ -77,10 +77,9 @@ const headers = (value: string) => ({
   if_none_match: value,
   if_modified_since: value,
   if_unmodified_since: value,
-  x_forwarded_for: value,
-  x_forwarded_proto: value,
-  forwarded: value,
 });
+const forwarding = (value: string) =>
+  ["x-forwarded-for", "x-forwarded-proto", "x-forwarded-host", "forwarded"].flatMap((name) => [name, value]);
 
 const state = { etag: '"x"', modified: 0 };
 const [legacy, current] = [new TrustedProxies(["0.0.0.0/0", "::/0"]), new TrustedProxies(["0.0.0.0/0", "::/0"], false)];
@@ -225,7 +224,7 @@ export const requestTargets: readonly Target[] = [
     rangeHolds(text, state);
   }),
   target("forwarding", HEAD, values, (text) =>
-    [legacy, current].map((proxies) => proxies.client("127.0.0.1", false, headers(text) as never)),
+    [legacy, current].map((proxies) => proxies.client("127.0.0.1", false, forwarding(text))),
   ),
   target("accepted types", HEAD, values, (text) => preferredType(text, ["html", "json"])),
   target("tokens", HEAD, values, (text) => [readAuthorization(text), contains_token(text, "upgrade")]),
