@@ -1,6 +1,7 @@
 /** `modhost/net/http/server`: serves a table of routes over connections. `mod_http` stands on it; any module may. */
 
 export { LineSink, type SinkOptions } from "../util/line_sink.ts";
+export { RateLimit, rateOption } from "../util/rate_limit.ts";
 export { stackOf } from "../util/stack.ts";
 export { cutTo, isColored, type Paint, padTo, painter, type Style, widthOf } from "../util/terminal.ts";
 export {

@@ -1,10 +1,11 @@
 /** A token of the file, as it is asked for and counted. */
 import type { PresentedToken, TokenFigures, TokenInfo, TokenNeed, TokenRefusal, TokenRefusalReason } from "../types.ts";
+import { Bucket } from "../util/rate_limit.ts";
 import type { CountingToken, TokenUse } from "../util/token_use.ts";
 import { expired, overQuota, tooFast } from "./refusals.ts";
 import { covers, parseScope } from "./scopes.ts";
 import { type StoredToken, type TokenTerms, termsOf } from "./spec.ts";
-import { Bucket, secondsToMidnight, Usage, type UsageRecord } from "./usage.ts";
+import { secondsToMidnight, Usage, type UsageRecord } from "./usage.ts";
 
 export interface HeldDeps {
   now(): number;
@@ -29,7 +30,7 @@ export class HeldToken implements CountingToken {
     this.#deps = deps;
     this.usage = usage instanceof Usage ? usage : new Usage(usage);
     const { rate } = this.#terms;
-    this.#bucket = rate && new Bucket(rate.perSecond, rate.burst, deps.now());
+    this.#bucket = rate && new Bucket(rate, deps.now());
   }
 
   get id(): string {

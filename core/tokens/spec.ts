@@ -1,6 +1,7 @@
 /** What a token is made from, checked: its name, scopes, expiry, rate and quotas. */
 import type { NewToken } from "../types.ts";
 import { ModhostError } from "../util/errors.ts";
+import { type Rate, readRate } from "../util/rate_limit.ts";
 import { parseScope, type Scope, scopeForms } from "./scopes.ts";
 import { withoutSecrets } from "./secret.ts";
 
@@ -21,11 +22,6 @@ export interface TokenTerms {
   readonly rate: Rate | undefined;
   readonly received: Quota | undefined;
   readonly sent: Quota | undefined;
-}
-
-export interface Rate {
-  readonly perSecond: number;
-  readonly burst: number;
 }
 
 export interface Quota {
@@ -91,9 +87,8 @@ function endOf(text: string, now: number): number {
 }
 
 function rateOf(text: string, burst: number | undefined): Rate {
-  const [, amount, unit] = /^(\d{1,9})\/(s|m|h)$/.exec(text) ?? [];
-  if (Number(amount ?? 0) === 0) throw invalid("rate", text, 'requests in a time, such as "10/s", "600/m" or "5000/h"');
-  const perSecond = Number(amount) / seconds[unit as "s" | "m" | "h"];
+  const perSecond = readRate(text);
+  if (perSecond === undefined) throw invalid("rate", text, 'requests in a time, such as "10/s", "600/m" or "5000/h"');
   if (burst !== undefined && !(Number.isSafeInteger(burst) && burst >= 1))
     throw invalid("burst", burst, "a whole number of requests, at least 1");
   return { perSecond, burst: burst ?? Math.max(1, Math.ceil(perSecond)) };

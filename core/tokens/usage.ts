@@ -95,29 +95,3 @@ export class Usage {
 function countOf(value: unknown): number {
   return typeof value === "number" && Number.isFinite(value) && value >= 0 ? value : 0;
 }
-
-/** Requests that may come in a time: what is not used of it waits, up to the burst. */
-export class Bucket {
-  readonly #perSecond: number;
-  readonly #burst: number;
-  #left: number;
-  #at: number;
-
-  constructor(perSecond: number, burst: number, now: number) {
-    this.#perSecond = perSecond;
-    this.#burst = burst;
-    this.#left = burst;
-    this.#at = now;
-  }
-
-  /** 0 when the request may be answered; otherwise the seconds after which one may. */
-  take(now: number): number {
-    // A clock that was set back gives nothing, and takes nothing.
-    const passed = Math.max(0, now - this.#at) / 1000;
-    this.#left = Math.min(this.#burst, this.#left + passed * this.#perSecond);
-    this.#at = now;
-    if (this.#left < 1) return Math.max(1, Math.ceil((1 - this.#left) / this.#perSecond));
-    this.#left -= 1;
-    return 0;
-  }
-}

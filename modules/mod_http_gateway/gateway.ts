@@ -1,10 +1,11 @@
 /** One gateway: what is asked of it, in the order in which the public specifications look at a request. */
 import type { NodeModule } from "modhost/node";
+import type { RateLimit } from "../../core/http/index.ts";
 import type { HttpEvent, HttpRequest, ModuleLog, ResponseFields } from "../../core/types.ts";
 import { answerContent } from "./answers/index.ts";
 import type { Asked } from "./asked.ts";
 import { refusalAnswer } from "./errors/answer.ts";
-import { Refusal, refusalOf, tooLate, tooMany } from "./errors/refusal.ts";
+import { Refusal, refusalOf, tooFast, tooLate, tooMany } from "./errors/refusal.ts";
 import { headerText } from "./headers/content.ts";
 import { DnsLinks } from "./hosts/dns_links.ts";
 import { PathBlocks } from "./path_blocks.ts";
@@ -22,6 +23,8 @@ export interface GatewayDeps {
   readonly log: ModuleLog;
   /** As they are now. */
   readonly settings: () => GatewaySettings;
+  /** What each client may ask, as it is now. */
+  readonly limit?: () => RateLimit | undefined;
 }
 
 const methodsOf = ({ writable }: GatewaySettings): string =>
@@ -31,15 +34,17 @@ export class Gateway {
   readonly #node: NodeModule;
   readonly #log: ModuleLog;
   readonly #settings: () => GatewaySettings;
+  readonly #limit: GatewayDeps["limit"];
   readonly #blocks: PathBlocks;
   readonly links: DnsLinks;
   /** Requests that are being answered. */
   #active = 0;
 
-  constructor({ node, log, settings }: GatewayDeps) {
+  constructor({ node, log, settings, limit }: GatewayDeps) {
     this.#node = node;
     this.#log = log;
     this.#settings = settings;
+    this.#limit = limit;
     this.#blocks = new PathBlocks(node);
     this.links = new DnsLinks(node);
   }
@@ -94,7 +99,10 @@ export class Gateway {
   }
 
   /** @throws {Refusal} 429 */
-  #admit({ response }: HttpEvent, { maxRequests }: GatewaySettings): void {
+  #admit({ request, response }: HttpEvent, { maxRequests }: GatewaySettings): void {
+    // Who comes by a Unix socket has no address.
+    const wait = request.ip === "" ? 0 : (this.#limit?.()?.take(request.ip) ?? 0);
+    if (wait > 0) throw tooFast(wait);
     if (maxRequests > 0 && this.#active >= maxRequests) throw tooMany();
     this.#active += 1;
     response.on_destroy = () => void (this.#active -= 1);

@@ -1,5 +1,7 @@
 /** Content over plain HTTP, by its CID or by a name: the gateway of the node. */
+import { isDeepStrictEqual } from "node:util";
 import type { NodeModule } from "modhost/node";
+import { RateLimit, rateOption } from "../../core/http/index.ts";
 import type { HttpGateway, Module } from "../../core/types.ts";
 import { Gateway, type GatewayDeps } from "./gateway.ts";
 import { readGatewaySpecs } from "./hosts/gateway_specs.ts";
@@ -22,9 +24,15 @@ type GatewayModule = Module<typeof options>;
 export default function load(module: GatewayModule): HttpGateway {
   const node = module.depends<NodeModule>("node");
   let settings = settingsOf(module);
-  module.changed = () => void (settings = settingsOf(module));
+  let limit = limitOf(module, undefined);
+  module.changed = () => {
+    settings = settingsOf(module);
+    limit = limitOf(module, limit);
+  };
   const deps: GatewayDeps = { node, log: module.log, settings: () => settings };
-  const gateway = new Gateway(deps);
+  // What other modules serve is theirs, and not the gateway's to count.
+  const limited = { ...deps, limit: () => limit };
+  const gateway = new Gateway(limited);
   module.provides("http", {
     default_path: "/",
     route: { ...pathRoutes(gateway), ...routingRoutes(gateway, deps) },
@@ -32,11 +40,17 @@ export default function load(module: GatewayModule): HttpGateway {
     streaming_uploads: true,
     cors: { enabled: false },
   });
-  if (module.serves()) serveAtRepoAddress(module as Module, node);
+  if (module.serves()) serveAtRepoAddress(module as Module, limited);
   const served = gatewayFor(deps);
   // For modules that can do without a gateway, and so do not depend on one.
   module.add_item("content-gateway", served);
   return served;
+}
+
+/** A limit goes on where it is the same as before. @throws {ModhostError} OPTION_INVALID */
+function limitOf(module: GatewayModule, former: RateLimit | undefined): RateLimit | undefined {
+  const rate = rateOption(module.get_option("gateway_rate"), module.get_option("gateway_burst"), "gateway_rate");
+  return isDeepStrictEqual(rate, former?.rate) ? former : rate && new RateLimit(rate);
 }
 
 function settingsOf(module: GatewayModule): GatewaySettings {

@@ -58,6 +58,22 @@ export const options = {
     applies: "live",
     describe: "Requests that are answered at a time; those beyond are sent away with 429 and Retry-After. 0: no limit.",
   },
+  gateway_rate: {
+    type: "string",
+    default: "",
+    example: "50/s",
+    applies: "live",
+    describe:
+      "Requests of one address in a time: 10/s, 600/m, 5000/h; those beyond are sent away with 429 and Retry-After. IPv6 counts by networks of 64 bits; behind `trusted_proxies` the address is that of the client. Also at Addresses.Gateway of a repo. Empty: no limit.",
+  },
+  gateway_burst: {
+    type: "integer",
+    min: 0,
+    default: 0,
+    applies: "live",
+    describe:
+      "Requests of one address that may come at once, such as a page with its pictures; 0: those of one second, at least 1.",
+  },
   gateway_retrieval_timeout: {
     type: "period",
     min: 0,

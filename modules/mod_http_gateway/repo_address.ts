@@ -1,8 +1,8 @@
 /** What stands at `Addresses.Gateway` of the repo, beside the read-only commands: content, `/version`, and where `/` leads. */
-import { type NodeModule, versionFacts } from "modhost/node";
+import { versionFacts } from "modhost/node";
 import type { Module, RouteTable } from "../../core/types.ts";
 import { followConfig } from "./config_settings.ts";
-import { Gateway } from "./gateway.ts";
+import { Gateway, type GatewayDeps } from "./gateway.ts";
 import { hostClaims } from "./hosts/index.ts";
 import { p2pRoutes } from "./p2p_proxy/index.ts";
 import { pathRoutes } from "./routes.ts";
@@ -11,10 +11,11 @@ import { routingRoutes } from "./routing/index.ts";
 /** Whoever listens there mounts items of this kind: `{ path, route, claims, tunnels, relays }`. */
 const KIND = "gateway-page";
 
-export function serveAtRepoAddress(module: Module, node: NodeModule): void {
+/** Of the options of the host the limit of each client counts here, too: the config has none. */
+export function serveAtRepoAddress(module: Module, { node, limit }: Pick<GatewayDeps, "node" | "limit">): void {
   const settings = followConfig(node.lowLevel.repo.config, (sentence) => module.log.warn("%s", sentence));
   module.on_release("the gateway's part of the config", () => settings.end());
-  const deps = { node, log: module.log, settings: () => settings.now };
+  const deps = { node, log: module.log, settings: () => settings.now, ...(limit && { limit }) };
   const gateway = new Gateway(deps);
   const route: RouteTable = {
     ...pathRoutes(gateway),

@@ -1,11 +1,9 @@
 /** What the requests for one app have to meet, in a fixed order. */
-import { addressesOf, checkHeaderName, readHeaders } from "../../core/http/index.ts";
-import { invalidOption } from "../../core/index.ts";
+import { addressesOf, checkHeaderName, type RateLimit, rateOption, readHeaders } from "../../core/http/index.ts";
 import type { HttpRequest, MiddlewareContext, Tokens } from "../../core/types.ts";
 import { type Settings, settingsOf } from "./description.ts";
 import { IdentityHeaders } from "./identity.ts";
 import type { GuardEntry } from "./options.ts";
-import { type RateLimit, readRate } from "./rate_limit.ts";
 import type { Refusal } from "./refusal.ts";
 import { SignIn } from "./sign_in.ts";
 import type { Users } from "./users.ts";
@@ -30,7 +28,7 @@ export interface GuardPlace {
   readonly users: Users;
   readonly tokens: Tokens;
   /** A limit goes on where it is the same as before. */
-  limit(perSecond: number, burst: number): RateLimit;
+  limit(rate: RateLimit["rate"]): RateLimit;
   /** The address of the request under HTTPS; undefined where it has none. */
   secureUrl(context: MiddlewareContext, request: HttpRequest): string | undefined;
 }
@@ -82,7 +80,7 @@ export class Guard {
     if (https && !request.secure && !context.originalUrl.startsWith(PROOFS)) return this.#toHttps(context, request);
     const wait = this.#limit?.take(request.ip) ?? 0;
     if (wait > 0) {
-      const headers = { retry_after: String(Math.ceil(wait)) };
+      const headers = { retry_after: String(wait) };
       return { reason: "rate", status: 429, message: "Too many requests from your address", headers };
     }
     return user === undefined ? this.#signIn?.check(request) : undefined;
@@ -97,11 +95,8 @@ export class Guard {
 }
 
 function limitOf({ rate, burst }: GuardEntry, { option, limit }: GuardPlace): RateLimit | undefined {
-  if (rate === "") return undefined;
-  const perSecond = readRate(rate);
-  if (perSecond === undefined)
-    throw invalidOption(`${option}.rate`, rate, "it must be a rate such as 10/s, 600/m or 5000/h");
-  return limit(perSecond, burst > 0 ? burst : Math.max(1, Math.floor(perSecond)));
+  const read = rateOption(rate, burst, `${option}.rate`);
+  return read && limit(read);
 }
 
 /** What the option adds goes before what it stands for; an empty text takes a header away. */

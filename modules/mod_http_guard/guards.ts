@@ -1,11 +1,11 @@
 /** The guards of all hosts and apps, as the options are now. */
 import { statSync } from "node:fs";
 import { isDeepStrictEqual } from "node:util";
+import { RateLimit } from "../../core/http/index.ts";
 import type { HttpRequest, MiddlewareContext, Module } from "../../core/types.ts";
 import type { Settings } from "./description.ts";
 import { Guard } from "./guard.ts";
 import type { options } from "./options.ts";
-import { RateLimit } from "./rate_limit.ts";
 import { readUsers, Users } from "./users.ts";
 
 export type View = Module<typeof options>;
@@ -57,9 +57,9 @@ export class Guards {
   configure(): void {
     const files = this.#look();
     const limits = new Map<string, RateLimit>();
-    const limitsFor = (place: readonly string[]) => (perSecond: number, burst: number) => {
-      const key = JSON.stringify([...place, perSecond, burst]);
-      const limit = this.#limits.get(key) ?? new RateLimit(perSecond, burst, uptime);
+    const limitsFor = (place: readonly string[]) => (rate: RateLimit["rate"]) => {
+      const key = JSON.stringify([...place, rate]);
+      const limit = this.#limits.get(key) ?? new RateLimit(rate);
       limits.set(key, limit);
       return limit;
     };

@@ -39,7 +39,7 @@ const advice: Readonly<Record<number, string>> = {
   406: "This server has the content, and cannot give it in the form that was asked for.",
   410: "It may not be provided here.",
   412: "It was asked for only if it is here already.",
-  429: "Many others ask at the same time. Try again in a minute.",
+  429: "More is asked at the moment than this server gives. Try again in a minute.",
   451: "It may not be provided here for legal reasons.",
   500: "The content cannot be read, or its name leads nowhere.",
   501: "The address leads to a value inside a document, which has no page of its own.",

@@ -25,6 +25,12 @@ export const tooMany = (): Refusal =>
     headers: { retry_after: RETRY_SECONDS, cache_control: "no-store" },
   });
 
+/** @param wait seconds until the client may ask again */
+export const tooFast = (wait: number): Refusal =>
+  new Refusal(429, "There are too many requests from your address: try again later", {
+    headers: { retry_after: wait, cache_control: "no-store" },
+  });
+
 export const tooLate = (path: string, cause?: unknown): Refusal =>
   new Refusal(504, `failed to resolve ${path}: nobody had it in time`, {
     headers: { retry_after: RETRY_SECONDS },

@@ -1,9 +1,8 @@
-/** Passwords, users and buckets by themselves. */
+/** Passwords and users by themselves. */
 import assert from "node:assert/strict";
 import { tmpdir } from "node:os";
 import { test } from "node:test";
 import { isPassword, type KeptPassword, keepPassword, readKept } from "#modules/mod_http_guard/passwords.ts";
-import { clientOf, RateLimit, readRate } from "#modules/mod_http_guard/rate_limit.ts";
 import { Users } from "#modules/mod_http_guard/users.ts";
 import { ran } from "#test/unit/core/cli/called.ts";
 
@@ -23,22 +22,6 @@ test("one check runs at a time, the same one once, and beyond a number of them n
   const verdicts = await Promise.all(Array.from({ length: 40 }, (_, at) => users.check("anna", `guess ${at}`)));
   assert.deepEqual([verdicts.filter((one) => one === "wrong").length, verdicts.at(-1)], [31, "busy"]);
   assert.equal(users.check("anna", "right"), "right", "remembered");
-});
-
-test("buckets fill with time, and their number has a bound", () => {
-  let now = 0;
-  const limit = new RateLimit(readRate("60/m") as number, 2, () => now);
-  assert.deepEqual([limit.take("a"), limit.take("a"), limit.take("a")], [0, 0, 1]);
-  now = 1;
-  assert.deepEqual([limit.take("a"), limit.take("a")], [0, 1]);
-  for (let at = 0; at < 20_000; at += 1) limit.take(`10.0.${at >> 8}.${at & 255}`);
-  assert.equal(limit.clients, 10_000);
-});
-
-test("IPv6 addresses count by their network", () => {
-  const same = ["2001:db8::1", "2001:0db8:0:0::2", "2001:db8:0:0:1:2:3:4", "2001:db8::1:2:3:4"];
-  assert.equal(new Set(same.map(clientOf)).size, 1);
-  assert.deepEqual(["::1", "10.0.0.1", "1::2:3:4:5:6:7"].map(clientOf), ["0:0:0:0", "10.0.0.1", "1:0:2:3"]);
 });
 
 test("modhost password makes what the options take, and shows nothing of the password", async () => {
