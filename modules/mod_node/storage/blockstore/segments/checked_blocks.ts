@@ -22,7 +22,7 @@ export class CheckedBlocks {
     const position = positionAt(segment, offset);
     const slot = slotOf(segment, offset);
     // Most blocks are read once: the sum is made when one is read again.
-    const sum = this.#positions[slot] === position ? crc32(bytes) || 1 : NO_SUM;
+    const sum = this.#positions[slot] === position ? sumOf(cid, bytes) : NO_SUM;
     return (sum !== NO_SUM && this.#sums[slot] === sum) || this.#hash(cid, bytes, { position, slot, sum });
   }
 
@@ -41,6 +41,9 @@ interface Remembered {
   readonly slot: number;
   readonly sum: number;
 }
+
+/** Of the block and its hash, so that right bytes are not taken for those of another CID. */
+const sumOf = ({ multihash }: CID, bytes: Uint8Array): number => crc32(bytes, crc32(multihash.bytes)) || 1;
 
 const slotOf = (segment: number, offset: number): number =>
   Math.imul(offset + segment, 0x9e3779b1) >>> (32 - SLOT_BITS);

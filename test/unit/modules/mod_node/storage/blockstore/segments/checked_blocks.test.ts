@@ -31,5 +31,6 @@ test("what stands where another block stood is checked by the hash", async () =>
   const checked = new CheckedBlocks();
   for (let times = 0; times < 3; times += 1) await checked.check(block.cid, location, block.bytes);
   assert.equal(await checked.check(block.cid, location, other.bytes), false);
+  assert.equal(await checked.check(other.cid, location, block.bytes), false);
   assert.equal(await checked.check(other.cid, location, other.bytes), true);
 });
