@@ -96,6 +96,12 @@ export class GoIpfs implements AsyncDisposable {
     return (await readFile(join(this.#folder, "gateway"), "utf8")).trim();
   }
 
+  /** What a command of its program prints that asks this daemon. */
+  async run(...args: readonly string[]): Promise<string> {
+    const env = { ...process.env, IPFS_PATH: this.#folder };
+    return (await promisify(execFile)(this.#child.spawnfile, args, { env })).stdout.trim();
+  }
+
   /** Values of an answer. @throws Error with the text of a failure */
   async call<T = Record<string, unknown>>(path: string, body?: FormData): Promise<readonly T[]> {
     const answer = await fetch(`${this.#api}/${path}`, { method: "POST", ...(body === undefined ? {} : { body }) });

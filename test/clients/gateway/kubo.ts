@@ -1,11 +1,8 @@
 /** Today's reference and this node, each of which takes blocks and archives from the other's gateway. */
 import assert from "node:assert/strict";
-import { once } from "node:events";
-import { createServer } from "node:http";
-import type { AddressInfo } from "node:net";
 import { digestOf, keystream } from "#test/support/content.ts";
 import { GoIpfs, routedBy, withoutKubo } from "#test/support/go_ipfs.ts";
-import { startRpc } from "#test/unit/modules/mod_http_api/commands/support.ts";
+import { startRoutingPair } from "#test/unit/modules/mod_http_gateway/routing/pair.ts";
 
 const SIZE = 5_000_000;
 
@@ -14,23 +11,39 @@ export async function* kuboBothWays(): AsyncGenerator<string, void, undefined> {
     yield `left out: ${withoutKubo}`;
     return;
   }
-  await using ours = await startRpc({ modules_enabled: ["http", "http_api", "http_gateway"], https_ports: [0] });
-  await using router = await startRouter(`/ip4/127.0.0.1/tcp/${ours.https}/tls/http`);
+  await using pair = await startRoutingPair({ https_ports: [0] });
+  const { asked } = pair;
+  const own = `http://127.0.0.1:${asked.http}`;
+  const announced = JSON.stringify([`/ip4/127.0.0.1/tcp/${asked.https}/tls/http`]);
+  await asked.call(`config?arg=Addresses.AppendAnnounce&arg=${encodeURIComponent(announced)}&json=true`);
   await using kubo = await GoIpfs.startKubo((config) => {
-    config.Routing = routedBy(router.url);
+    config.Routing = routedBy(pair.url);
+    // Only HTTP is left.
+    config.Swarm = { ...config.Swarm, AddrFilters: ["/ip4/127.0.0.0/ipcidr/8"] };
     config.HTTPRetrieval = { Enabled: true, TLSInsecureSkipVerify: true };
+    config.Experimental = { UrlstoreEnabled: true };
   });
 
-  const own = `http://127.0.0.1:${ours.http}`;
+  const routed = await added(own, 1);
+  await asked.call(`dht/provide?arg=${routed}`);
+  assert.equal(await read(kubo.url, routed), digestOf(keystream(SIZE, 1)));
+  const [stat] = await kubo.call<{ BlocksReceived: number }>("bitswap/stat");
+  assert.deepEqual(await kubo.call("swarm/peers"), [{ Peers: null }]);
+  yield `it takes ${stat?.BlocksReceived} blocks over HTTP/2, from where our routing v1 leads it`;
 
-  assert.equal(await read(kubo.url, await added(own, 1)), digestOf(keystream(SIZE, 1)));
-  const [stat] = await kubo.call<{ BlocksReceived: number; Peers: readonly string[] }>("bitswap/stat");
-  assert.deepEqual(stat?.Peers, []);
-  yield `it takes ${stat?.BlocksReceived} blocks from us over HTTP/2, without a peer`;
+  const { Name } = await asked.value<{ Name: string }>(`name/publish?arg=/ipfs/${routed}`);
+  const [resolved] = await kubo.call<{ Path: string }>(`name/resolve?arg=${Name}`);
+  assert.equal(resolved?.Path, `/ipfs/${routed}`);
+  yield "it resolves a name of ours by our routing v1";
+
+  const path = `${pair.url}/ipfs/${await added(own, 2)}`;
+  const linked = await kubo.run("add", "--nocopy", "--quieter", "--chunker=size-100000", path);
+  assert.equal(await read(kubo.url, linked), digestOf(keystream(SIZE, 2)));
+  yield "it reads ranges of a file by its path, which it keeps as a link";
 
   for (const [from, gateway, to, seed] of [
-    [own, own, kubo.url, 2],
-    [kubo.url, await kubo.gateway(), own, 3],
+    [own, pair.url, kubo.url, 3],
+    [kubo.url, await kubo.gateway(), own, 4],
   ] as const) {
     const cid = await added(from, seed);
     const archive = await fetch(`${gateway}/ipfs/${cid}?format=car`);
@@ -57,24 +70,6 @@ async function sent(url: string, file: Blob): Promise<Response> {
 /** The digest of a file. */
 async function read(url: string, cid: string): Promise<string> {
   const answer = await fetch(`${url}/api/v0/cat?arg=${cid}`, { method: "POST" });
+  if (!answer.ok) throw new Error(`${url}: ${await answer.text()}`);
   return digestOf([new Uint8Array(await answer.arrayBuffer())]);
-}
-
-/** Delegated routing that names one gateway, whatever is asked for. */
-async function startRouter(address: string): Promise<AsyncDisposable & { readonly url: string }> {
-  const ID = "12D3KooWGC6TvWhfapngX6wvJHMYvKpDMXPb3ZnCZ6dMoaMtimQ5";
-  const record = { Schema: "peer", ID, Addrs: [address], Protocols: ["transport-ipfs-gateway-http"] };
-  const server = createServer(({ url = "" }, answer) => {
-    const Providers = url.startsWith("/routing/v1/providers/") ? [record] : [];
-    answer.setHeader("content-type", "application/json").end(JSON.stringify({ Providers }));
-  });
-  await once(server.listen(0, "127.0.0.1"), "listening");
-  return {
-    url: `http://127.0.0.1:${(server.address() as AddressInfo).port}`,
-    async [Symbol.asyncDispose]() {
-      const closed = once(server, "close");
-      server.close().closeAllConnections();
-      await closed;
-    },
-  };
 }

@@ -12,9 +12,10 @@ export interface RoutingPair extends AsyncDisposable {
   readonly address: string;
 }
 
-export async function startRoutingPair(): Promise<RoutingPair> {
+/** `config`: further options of both hosts. */
+export async function startRoutingPair(config: Record<string, unknown> = {}): Promise<RoutingPair> {
   const values = { "Addresses.Gateway": "/ip4/127.0.0.1/tcp/0", "Discovery.MDNS.Enabled": false };
-  const modules = { modules_enabled: ["http", "http_api", "http_gateway"] };
+  const modules = { modules_enabled: ["http", "http_api", "http_gateway"], ...config };
   const hosts = await Promise.all([startOnline(values, modules), startOnline(values, modules)]);
   const [asked, other] = hosts;
   const facts = await other.value<{ ID: string; Addresses: readonly string[] }>("id");
