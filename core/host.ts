@@ -4,15 +4,13 @@ import { isDeepStrictEqual } from "node:util";
 import type { Config, UnknownName } from "./config/index.ts";
 import { EventBus } from "./events.ts";
 import { Blame } from "./host/blame.ts";
-import { CertificateUpkeep } from "./host/certificate_upkeep.ts";
-import { ConfigWatch } from "./host/config_watch.ts";
-import { ModuleWatch } from "./host/module_watch.ts";
 import { type ModuleChange, Operating } from "./host/operating.ts";
 import { assemble, certificateOptions, type HostParts } from "./host/parts.ts";
 import { Queue } from "./host/queue.ts";
 import { folderOf, logSettings, openLog, readAgain, readConfig, readWith, seconds } from "./host/reading.ts";
 import type { Handed, Host, HostOptions, HostPhase, ProcessAct } from "./host/types.ts";
 import { warnOfUnknown } from "./host/unknown_options.ts";
+import { Upkeep } from "./host/upkeep.ts";
 import { entryFrom } from "./inline_modules.ts";
 import { Deadline } from "./module/deadline.ts";
 import { installHooks } from "./module/fresh_import.ts";
@@ -44,7 +42,6 @@ class ModuleHost implements Host {
   readonly #queue = new Queue();
   #stopping: Promise<void> | undefined;
   readonly #end = Promise.withResolvers<void>();
-  #upkeep: CertificateUpkeep | undefined;
   readonly #blame = new Blame({ host: this, log: () => this.log, parts: () => this.#running });
   readonly #operating = new Operating({
     host: this,
@@ -67,19 +64,22 @@ class ModuleHost implements Host {
     edit: (edit, progress) =>
       this.#reconfigure((parts, options) => {
         const written = async () => {
-          await this.#watch.follow(undefined);
+          await this.#upkeep.followConfig(undefined);
           await this.#watchConfig();
         };
         return editConfig(parts, options, { edit, read: this.#readWith(parts), progress, written });
       }),
   });
 
-  readonly #watch = new ConfigWatch({
+  readonly #upkeep = new Upkeep({
+    bus: this.#bus,
+    operating: this.#operating,
+    log: () => this.log,
+    enqueue: (what, operation) => this.#enqueue(what, operation),
+    announce: (event, data) => this.#announce(event, data),
     apply: () => this.apply({ by: "file watch" }),
-    failed: (text, ...values) => this.log.error(text, ...values),
+    report: (error) => this.report(error),
   });
-
-  #moduleWatch: ModuleWatch | undefined;
 
   constructor(options: HostOptions) {
     this.#options = options;
@@ -238,26 +238,13 @@ class ModuleHost implements Host {
     if (this.state !== "starting") return;
     this.state = "running";
     running.quarantine.start();
-    this.#keepCertificates(running);
+    if (this.#isSecure()) this.#upkeep.keepCertificates(certificates);
     if (!this.#listens()) return;
     await modules.ready();
     await this.#watchConfig();
     if (!this.#isRunning()) return;
     this.#announce("server-started", {});
-    this.#watchModules(running, loading);
-  }
-
-  #watchModules(parts: HostParts, since: number): void {
-    const { watch } = this.#options;
-    if (watch === undefined) return;
-    this.#moduleWatch = new ModuleWatch({
-      parts,
-      bus: this.#bus,
-      reload: (name) => this.#operating.change("reload", name, undefined, { by: "file watch" }).inForce,
-      shown: watch,
-      failed: (text, ...values) => this.log.error(text, ...values),
-    });
-    void this.#moduleWatch.start(since).catch((error: unknown) => this.report(error));
+    if (this.#options.watch !== undefined) this.#upkeep.watchModules(running, loading, this.#options.watch);
   }
 
   readonly #warn = (unknown: readonly UnknownName[]) => warnOfUnknown(this.log, unknown);
@@ -272,9 +259,7 @@ class ModuleHost implements Host {
     }
     const { config, modules, ports, certificates, quarantine, tokens } = this.#running;
     this.state = "stopping";
-    this.#watch.close();
-    const kept = this.#upkeep?.stop();
-    this.#moduleWatch?.close();
+    const kept = this.#upkeep.stop();
     quarantine.stop();
     if (hasServed) this.#announce("server-leaving", {});
     const delay = hasServed && handing === undefined ? seconds(config, "stop_delay", 0) : 0;
@@ -319,30 +304,17 @@ class ModuleHost implements Host {
         log: this.#log,
       };
       const made = await how(this.#parts(), options);
-      if (this.#isRunning()) this.#upkeep?.follow();
+      if (this.#isRunning()) this.#upkeep.followCertificates();
       await this.#watchConfig();
       return made;
     });
-  }
-
-  #keepCertificates({ certificates }: HostParts): void {
-    if (!this.#isSecure()) return;
-    this.#upkeep = new CertificateUpkeep({
-      certificates,
-      changes: this.#operating.changes,
-      enqueue: (operation) => this.#enqueue("certificates", operation),
-      announce: (event, data) => this.#announce(event, data),
-      hook: (event, handler) => this.#bus.add(event, handler),
-      log: this.log,
-    });
-    this.#upkeep.follow();
   }
 
   async #watchConfig(): Promise<void> {
     const { config } = this.#parts();
     const isWatched = config.value("config_watch") === true || this.#options.watch !== undefined;
     // A stop may have come meanwhile, and has closed what was watched then.
-    await this.#watch.follow(isWatched && this.#isRunning() && this.#listens() ? config.file : undefined);
+    await this.#upkeep.followConfig(isWatched && this.#isRunning() && this.#listens() ? config.file : undefined);
   }
 
   #configureLog(config: Config): void {

@@ -3,22 +3,14 @@ import type { Config } from "../config/index.ts";
 import type { ListeningPort, NetEndpoint } from "../types.ts";
 import { ModhostError, reasonOf } from "../util/errors.ts";
 import { changePorts, type Open, type PortsChange, type PortsDifference } from "./change.ts";
+import { Connections } from "./connections.ts";
 import { changeEndpoints } from "./endpoints_change.ts";
 import { portFailure } from "./failure.ts";
-import { firstBytes } from "./first_bytes.ts";
 import { hold } from "./hold.ts";
 import { type HeldPort, Inherited, type InheritedSocket } from "./inherited.ts";
 import { codeOf, lacksAddress, listen, listenAt, placeText, refusals } from "./listen.ts";
 import { type Place, placeDifference, placesOf } from "./places.ts";
 import { boundPort, close, current, endpointsOf, type Provider, type Service, shut } from "./service.ts";
-
-/** A connection that a provider was given. */
-interface Accepted {
-  readonly provider: Provider;
-  readonly service: Service;
-  /** It came in through a port of the host's. */
-  readonly isFromPort: boolean;
-}
 
 /**
  * The listening sockets of the host. A provider (an item of kind "net-provider") names its options; each connection goes
@@ -27,7 +19,7 @@ interface Accepted {
 export class Ports {
   #config: Config;
   readonly #services = new Map<string, Service>();
-  readonly #sockets = new Map<Socket, Accepted>();
+  readonly #connections = new Connections();
   /** Endpoints that providers have named since they were added. */
   readonly #named = new WeakMap<Provider, readonly NetEndpoint[]>();
   readonly #opening = new Set<Promise<void>>();
@@ -122,32 +114,24 @@ export class Ports {
   connect(name: string, socket: Socket): void {
     const service = this.#services.get(name);
     if (service === undefined) throw new ModhostError("SERVICE_MISSING", { service: name });
-    this.#connect(service, socket, false);
+    this.#connections.accept(service, socket, false);
   }
 
   /** Connections that came in through ports and are open. */
   connections(): number {
-    return [...this.#sockets.values()].filter(({ isFromPort }) => isFromPort).length;
+    return this.#connections.count();
   }
 
   /** Cuts the connections of a module whose services are gone; those of a service that goes on are its successor's. */
   hangUp(owner: string): void {
-    for (const [socket, { provider, service }] of this.#sockets) {
-      if (provider.owner.name === owner && service.providers.size === 0) socket.destroy();
-    }
+    this.#connections.hangUp(owner);
   }
 
   /** One line for each service, and for each connection of a service that is gone. */
   ownedBy(owner: string): string[] {
     const isOwn = (provider: Provider) => provider.owner.name === owner;
     const services = [...this.#services.values()].filter(({ providers }) => [...providers].some(isOwn));
-    const orphans = [...this.#sockets.values()].filter(
-      ({ provider, service }) => isOwn(provider) && service.providers.size === 0,
-    );
-    return [
-      ...services.map(({ name }) => `service ${name}`),
-      ...orphans.map(({ service }) => `connection of service ${service.name}`),
-    ];
+    return [...services.map(({ name }) => `service ${name}`), ...this.#connections.orphansOf(owner)];
   }
 
   /** What another configuration would open and close. */
@@ -223,12 +207,12 @@ export class Ports {
 
   /** Waits for the first bytes of connections that were accepted, for a moment. */
   heard(): Promise<void> {
-    return firstBytes(this.#sockets);
+    return this.#connections.heard();
   }
 
   /** Cuts the connections that are left. */
   destroy(): void {
-    for (const socket of this.#sockets.keys()) socket.destroy();
+    this.#connections.destroy();
   }
 
   listening(): ListeningPort[] {
@@ -259,7 +243,7 @@ export class Ports {
   async #listenAll(service: Service): Promise<void> {
     const provider = current(service)?.item;
     if (provider === undefined) return;
-    const named = this.#inherited.named(service.name, (socket) => this.#connect(service, socket, true));
+    const named = this.#inherited.named(service.name, (socket) => this.#connections.accept(service, socket, true));
     for (const server of named) this.#take(service, server);
     if (named.length > 0) return;
     const places = placesOf(endpointsOf(this.#config, provider));
@@ -306,7 +290,7 @@ export class Ports {
   }
 
   async #listenEndpoint(service: Service, endpoint: NetEndpoint): Promise<void> {
-    const serve = (socket: Socket) => this.#connect(service, socket, true);
+    const serve = (socket: Socket) => this.#connections.accept(service, socket, true);
     const inherited = this.#inherited.endpoint(service.name, endpoint, serve);
     const server = inherited ?? this.#server(service);
     if (inherited === undefined) await listenAt(server, endpoint);
@@ -331,7 +315,9 @@ export class Ports {
   }
 
   #server(service: Service): Server {
-    return createServer({ allowHalfOpen: true, noDelay: true }, (socket) => this.#connect(service, socket, true));
+    return createServer({ allowHalfOpen: true, noDelay: true }, (socket) =>
+      this.#connections.accept(service, socket, true),
+    );
   }
 
   /** Keeps what listens now; false when the host has been stopped, or the service has gone, meanwhile. */
@@ -345,7 +331,9 @@ export class Ports {
   }
 
   async #listen(service: Service, place: Place, port = this.#portOf(service, place)): Promise<Open> {
-    const inherited = this.#inherited.bound(service.name, place, (socket) => this.#connect(service, socket, true));
+    const inherited = this.#inherited.bound(service.name, place, (socket) =>
+      this.#connections.accept(service, socket, true),
+    );
     if (inherited !== undefined && this.#take(service, inherited, place)) return { server: inherited, place };
     const server = this.#server(service);
     const { address, port: asked } = place;
@@ -369,23 +357,6 @@ export class Ports {
     if (port !== 0) return port;
     const bound = service.servers.find(({ place }) => place?.group === group)?.server.address();
     return bound !== null && typeof bound === "object" ? bound.port : 0;
-  }
-
-  #connect(service: Service, socket: Socket, isFromPort: boolean): void {
-    const provider = current(service);
-    if (provider === undefined) {
-      socket.destroy();
-      return;
-    }
-    this.#sockets.set(socket, { provider, service, isFromPort });
-    socket.once("close", () => this.#sockets.delete(socket));
-    socket.allowHalfOpen = provider.item.half_open === true;
-    try {
-      provider.item.onconnect(socket);
-    } catch (error) {
-      provider.owner.log.error("A connection was dropped: %s", reasonOf(error));
-      socket.destroy();
-    }
   }
 
   #failure({ name }: Pick<Service, "name">, address: string, port: number, error: unknown): ModhostError {

@@ -1,0 +1,80 @@
+/** What keeps a running host current: its config file, the files of its modules, its certificates. */
+import type { EventBus } from "../events.ts";
+import type { Certificates } from "../tls/index.ts";
+import type { Change, ModuleLog } from "../types.ts";
+import { CertificateUpkeep } from "./certificate_upkeep.ts";
+import { ConfigWatch } from "./config_watch.ts";
+import { ModuleWatch } from "./module_watch.ts";
+import type { Operating } from "./operating.ts";
+import type { HostParts } from "./parts.ts";
+
+export interface UpkeepDeps {
+  readonly bus: EventBus;
+  readonly operating: Pick<Operating, "change" | "changes">;
+  readonly log: () => ModuleLog;
+  /** Makes a change when it is its turn. */
+  enqueue(what: string, operation: () => Promise<void>): Promise<void>;
+  announce(event: string, data: unknown): void;
+  /** Puts a changed config file in force. */
+  apply(): Promise<unknown>;
+  /** Logs what was thrown. */
+  report(error: unknown): void;
+}
+
+export class Upkeep {
+  readonly #deps: UpkeepDeps;
+  readonly #config: ConfigWatch;
+  #modules: ModuleWatch | undefined;
+  #certificates: CertificateUpkeep | undefined;
+
+  constructor(deps: UpkeepDeps) {
+    this.#deps = deps;
+    this.#config = new ConfigWatch({ apply: () => deps.apply(), failed: this.#failed });
+  }
+
+  /** Watches this config file from now on, or none. */
+  async followConfig(file: string | undefined): Promise<void> {
+    await this.#config.follow(file);
+  }
+
+  /** Reloads modules whose files are saved, from `since` on, milliseconds since 1970; `shown` hears of each reload. */
+  watchModules(parts: HostParts, since: number, shown: (change: Change) => void): void {
+    const { bus, operating, report } = this.#deps;
+    this.#modules = new ModuleWatch({
+      parts,
+      bus,
+      reload: (name) => operating.change("reload", name, undefined, { by: "file watch" }).inForce,
+      shown,
+      failed: this.#failed,
+    });
+    void this.#modules.start(since).catch(report);
+  }
+
+  keepCertificates(certificates: Certificates): void {
+    const { bus, operating, log, enqueue, announce } = this.#deps;
+    this.#certificates = new CertificateUpkeep({
+      certificates,
+      changes: operating.changes,
+      enqueue: (operation) => enqueue("certificates", operation),
+      announce,
+      hook: (event, handler) => bus.add(event, handler),
+      log: log(),
+    });
+    this.#certificates.follow();
+  }
+
+  /** After a change of the configuration, which may name other certificates. */
+  followCertificates(): void {
+    this.#certificates?.follow();
+  }
+
+  /** For good; resolves when no order of a certificate is under way any more. */
+  async stop(): Promise<void> {
+    this.#config.close();
+    const kept = this.#certificates?.stop();
+    this.#modules?.close();
+    await kept;
+  }
+
+  readonly #failed = (text: string, ...values: unknown[]) => this.#deps.log().error(text, ...values);
+}
