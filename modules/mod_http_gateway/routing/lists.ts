@@ -1,10 +1,11 @@
 /** Records as answers: one document of JSON, or a line for each as it is found. */
+import type { PeerRecord } from "modhost/node";
 import type { HttpRequest, ResponseFields } from "../../../core/types.ts";
 import { Refusal } from "../errors/refusal.ts";
 import { queryOf } from "../request/query.ts";
 import type { GatewaySettings } from "../settings.ts";
 import { type Filter, filterOf } from "./filters.ts";
-import type { PeerRecord, PeerRecords } from "./look_ups.ts";
+import type { PeerRecords } from "./look_ups.ts";
 
 /** Records of one document; a stream has all. */
 const MAX_LISTED = 100;

@@ -1,20 +1,17 @@
 /** What the node is asked for, and the records that come of it. */
-import { NodeError, type NodeModule, type parseCid, type parsePeerId, routingEventTypes } from "modhost/node";
+import {
+  NodeError,
+  type NodeModule,
+  type PeerRecord,
+  type parseCid,
+  type parsePeerId,
+  routingEventTypes,
+} from "modhost/node";
 import { Refusal } from "../errors/refusal.ts";
 
 type PeerId = ReturnType<typeof parsePeerId>;
 type Routing = Awaited<ReturnType<NodeModule["lowLevel"]["network"]>>["routing"];
 type Events = ReturnType<Routing["findPeer"]>;
-
-/** A record of the schema `peer`, as it is sent. */
-export interface PeerRecord {
-  readonly Schema: "peer";
-  readonly ID: string;
-  /** Without the id at the end. */
-  readonly Addrs: readonly string[];
-  /** Always empty: the DHT does not tell them. */
-  readonly Protocols: readonly string[];
-}
 
 export type PeerRecords = AsyncGenerator<PeerRecord, void, undefined>;
 
@@ -23,7 +20,10 @@ export const LOOK_UP_MS = 30_000;
 /** Number of the protocol `p2p` in addresses. */
 const P2P_CODE = 421;
 
-/** The look-ups of one request. Without a network nothing is found; when `signal` aborts they end with what they have. */
+/**
+ * The look-ups of one request. Without a network nothing is found; when `signal` aborts they end with what they have. They
+ * go to the DHT alone: two nodes that name each other as routers would ask in circles.
+ */
 export class LookUps {
   readonly #node: NodeModule;
   readonly #signal: AbortSignal;
@@ -37,14 +37,20 @@ export class LookUps {
   async *providers(cid: ReturnType<typeof parseCid>): PeerRecords {
     const routing = await this.#routing();
     if (routing === undefined) return;
-    const found = routing.findProviders(cid, { count: Number.POSITIVE_INFINITY, signal: this.#signal });
+    const found = routing.findProviders(cid, {
+      count: Number.POSITIVE_INFINITY,
+      signal: this.#signal,
+      delegated: false,
+    });
     yield* this.#records(found, routingEventTypes.provider);
   }
 
   /** Where a peer is: one record, or none. */
   async *peer(id: PeerId): PeerRecords {
     const routing = await this.#routing();
-    if (routing !== undefined) yield* this.#records(routing.findPeer(id, this.#signal), routingEventTypes.finalPeer);
+    if (routing === undefined) return;
+    const found = routing.findPeer(id, this.#signal, { delegated: false });
+    yield* this.#records(found, routingEventTypes.finalPeer);
   }
 
   /** The peers closest to a multihash, nearest first. @throws {Refusal} 501 where there is no DHT */

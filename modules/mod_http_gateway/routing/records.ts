@@ -33,11 +33,13 @@ export async function recordAnswer({ node, key, request, settings }: RecordAsked
     throw new Refusal(406, `A record is ${RECORD_TYPE}: ask for that`);
   }
   const { signal } = request;
-  // The best that came in time counts.
-  const record = await node.lowLevel.names.record(id, { signal, timeout: LOOK_UP_MS }).catch((error: unknown) => {
-    if (signal.aborted || NodeError.is(error)) return undefined;
-    throw error;
-  });
+  // The best that came in time counts; of the DHT alone, as in `LookUps`.
+  const record = await node.lowLevel.names
+    .record(id, { signal, timeout: LOOK_UP_MS, delegated: false })
+    .catch((error: unknown) => {
+      if (signal.aborted || NodeError.is(error)) return undefined;
+      throw error;
+    });
   const general = { ...settings.headers, vary: "Accept", x_content_type_options: "nosniff" };
   if (record === undefined) {
     return {

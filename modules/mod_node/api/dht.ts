@@ -8,7 +8,7 @@ import { type PeerId, parsePeerId } from "../formats/peer_id.ts";
 import type { LowLevelNode } from "../low_level_node.ts";
 import { publicKeyKey, recordKey } from "../network/ipns_record/keys.ts";
 import { eventTypes, type PeerAddresses } from "../network/kad/events.ts";
-import type { Routing } from "../network/kad/routing.ts";
+import type { Routing } from "../network/routing/routing.ts";
 import { readUpTo } from "../util/async/read_all.ts";
 import { NodeError } from "../util/errors.ts";
 import { type ByteSource, type CallOptions, callSignal, listOf, type PeerName, piecesOf } from "./common.ts";

@@ -4,8 +4,7 @@ import { type ConfigPath, isOfNetwork } from "../storage/repo/schema.ts";
 import type { NodeLog } from "../util/log.ts";
 import type { HttpSources } from "./http_retrieval/http_sources.ts";
 import type { Names } from "./ipns/names.ts";
-import type { Routing } from "./kad/routing.ts";
-import { renewRouting } from "./kad/services.ts";
+import type { Routing } from "./routing/routing.ts";
 import type { Swarm } from "./swarm/swarm.ts";
 
 /** The parts of the network that change with the configuration. */
@@ -78,7 +77,16 @@ export const rules: readonly Rule[] = [
     ],
     apply: ({ httpSources }) => httpSources.renew(),
   },
-  { paths: ["Routing.Type"], apply: ({ config, swarm }) => renewRouting(swarm.libp2p, config) },
+  {
+    paths: [
+      "Routing.Type",
+      "Routing.DelegatedRouters",
+      "Routing.Routers",
+      "Routing.Methods",
+      "Ipns.DelegatedPublishers",
+    ],
+    apply: ({ routing }) => routing.renewRouter(),
+  },
   { paths: ["Experimental.StrategicProviding"], apply: ({ routing }) => routing.renewProviding() },
   {
     paths: ["Ipns.RepublishPeriod", "Ipns.RecordLifetime", "Ipns.ResolveCacheSize"],

@@ -14,12 +14,13 @@ import { HttpSources } from "./http_retrieval/http_sources.ts";
 import { retrievalSettings } from "./http_retrieval/settings.ts";
 import { fetchService } from "./ipns/fetch_protocol.ts";
 import type { Names } from "./ipns/names.ts";
-import { Routing } from "./kad/routing.ts";
 import { routingServices } from "./kad/services.ts";
 import { P2p } from "./p2p/p2p.ts";
 import { Discovery } from "./pubsub/discovery.ts";
 import { Pubsub } from "./pubsub/pubsub.ts";
 import { pubsubService, routerOf } from "./pubsub/router.ts";
+import { dhtModes } from "./routing/from_config.ts";
+import { Routing } from "./routing/routing.ts";
 import { PatchNotices } from "./swarm/patches/notices.ts";
 import { openSwarm, type Swarm } from "./swarm/swarm.ts";
 
@@ -87,7 +88,7 @@ async function openWith(node: NetworkDeps, live: NetworkConfig): Promise<Network
     log,
     patches,
     services: {
-      ...routingServices({ repo, metadata, patches }),
+      ...routingServices({ repo, modes: dhtModes(repo.config), metadata, patches }),
       ...(node.pubsub ? pubsubService(repo.config) : {}),
       ...fetchService(namesOverFetch),
     },

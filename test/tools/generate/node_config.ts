@@ -1,7 +1,9 @@
 /** `docs/reference/node-config.md`: the keys of the node's configuration and its profiles. */
+
+import type { ConfigKey } from "#node/storage/repo/config_key.ts";
 import { laterKeys } from "#node/storage/repo/later_keys.ts";
 import { profiles } from "#node/storage/repo/profiles.ts";
-import { type ConfigKey, configKeys } from "#node/storage/repo/schema.ts";
+import { configKeys } from "#node/storage/repo/schema.ts";
 import { code, page, table } from "./markdown.ts";
 
 export function nodeConfigPage(): string {

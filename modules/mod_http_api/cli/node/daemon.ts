@@ -14,7 +14,7 @@ export const daemon: Command = {
     routing: {
       type: "string",
       value: "KIND",
-      help: "Override Routing.Type: dht, dhtclient, dhtserver, none or default",
+      help: "Override Routing.Type: auto, autoclient, custom, delegated, dht, dhtclient, dhtserver, none or default",
     },
     "enable-pubsub-experiment": { type: "boolean", help: "Turn on pubsub" },
     "enable-namesys-pubsub": { type: "boolean", help: "Turn on pubsub, and names over pubsub" },

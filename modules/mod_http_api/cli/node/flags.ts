@@ -4,7 +4,16 @@ import { type ConfigOverrides, NodeError } from "modhost/node";
 import type { CommandContext } from "../../../../core/cli/index.ts";
 import { textOf } from "./repo.ts";
 
-const routings: readonly string[] = ["dht", "dhtclient", "dhtserver", "none"];
+const routings: readonly string[] = [
+  "dht",
+  "dhtclient",
+  "dhtserver",
+  "none",
+  "auto",
+  "autoclient",
+  "delegated",
+  "custom",
+];
 const idle: readonly string[] = ["unrestricted-api", "enable-mplex-experiment"];
 
 /** @throws NodeError for unsupported, contradictory or unknown values */

@@ -1,4 +1,4 @@
-/** How IPNS records are published and found: over the DHT, and over pubsub where that is on. */
+/** How IPNS records are published and found: by the routing system, and over pubsub where that is on. */
 import { TopicValidatorResult } from "@libp2p/gossipsub";
 import type { Libp2p } from "@libp2p/interface";
 import type { PeerId } from "../../formats/peer_id.ts";
@@ -8,9 +8,9 @@ import { NodeError } from "../../util/errors.ts";
 import type { NodeLog } from "../../util/log.ts";
 import { inlinesPublicKey, publicKeyKey, RECORD_PREFIX, recordKey } from "../ipns_record/keys.ts";
 import { NOT_FOUND_TEXT } from "../kad/events.ts";
-import type { Routing } from "../kad/routing.ts";
 import type { Pubsub } from "../pubsub/pubsub.ts";
 import { routerOf } from "../pubsub/router.ts";
+import type { Routing } from "../routing/routing.ts";
 import { fetchOf } from "./fetch_protocol.ts";
 import { IpnsPubsub, type IpnsPubsubDeps, type Verdict } from "./ipns_pubsub.ts";
 import type { RecordOptions } from "./resolver.ts";
@@ -18,7 +18,7 @@ import type { RecordOptions } from "./resolver.ts";
 /** What names use of the network. */
 export interface NameNetwork {
   readonly libp2p: Libp2p;
-  readonly routing: Pick<Routing, "search" | "putQuietly" | "dht">;
+  readonly routing: Pick<Routing, "search" | "putQuietly" | "dht" | "router">;
   /** Names go over pubsub as well, if the fetch protocol is on. */
   readonly pubsub: Pubsub | undefined;
 }
@@ -42,7 +42,7 @@ const DEFAULT_TIMEOUT_MS = 60_000;
 const MAX_TIMER_MS = 2 ** 31 - 1;
 
 export class RecordTransports {
-  /** Undefined while names go over the DHT alone. */
+  /** Undefined while names go by the routing system alone. */
   readonly pubsub: IpnsPubsub | undefined;
   readonly #routing: NameNetwork["routing"];
 
@@ -76,15 +76,21 @@ export class RecordTransports {
     return this.#routing.dht !== undefined;
   }
 
-  /** Keeps a record of somebody else, and gives it to the peers closest to its name; to none is no failure. */
+  /**
+   * Keeps a record of somebody else, and gives it to the peers closest to its name, not to routers over HTTP; to none is no
+   * failure.
+   */
   async handOn(id: PeerId, bytes: Uint8Array, signal: AbortSignal): Promise<void> {
-    await this.#routing.putQuietly(recordKey(id), bytes, signal).catch((error: unknown) => {
+    await this.#routing.putQuietly(recordKey(id), bytes, signal, { delegated: false }).catch((error: unknown) => {
       if (!(error instanceof NodeError && error.code === "ROUTING_TABLE_EMPTY")) throw error;
     });
   }
 
   async #store({ id, publicKey }: Key, bytes: Uint8Array, signal: AbortSignal): Promise<void> {
-    if (this.#routing.dht === undefined && this.pubsub !== undefined) return;
+    if (this.#routing.router.put === undefined && this.pubsub !== undefined) return;
+    if (this.#routing.router.put === undefined && this.#routing.router.search !== undefined) {
+      throw new NodeError("no router takes records of names: name one in Ipns.DelegatedPublishers");
+    }
     const records = [[recordKey(id), bytes] as const];
     if (!inlinesPublicKey(id)) records.push([publicKeyKey(id), publicKey]);
     await Promise.all(records.map(([key, value]) => this.#routing.putQuietly(key, value, signal)));
@@ -92,19 +98,21 @@ export class RecordTransports {
 
   /** @throws NodeError without any transport */
   requireAny(): void {
-    if (this.#routing.dht === undefined && this.pubsub === undefined) throw new NodeError(NOT_FOUND_TEXT);
+    if (this.#routing.router.search === undefined && this.pubsub === undefined) throw new NodeError(NOT_FOUND_TEXT);
   }
 
   /** Records of a name, valid or not; ends with the timeout. */
   async *search(
     id: PeerId,
-    { signal, count = DEFAULT_COUNT, timeout = DEFAULT_TIMEOUT_MS }: RecordOptions,
+    { signal, count = DEFAULT_COUNT, timeout = DEFAULT_TIMEOUT_MS, delegated }: RecordOptions,
   ): AsyncGenerator<Uint8Array, void, undefined> {
     const ending = new AbortController();
     const signals = [ending.signal, ...(signal ? [signal] : [])];
     if (timeout > 0) signals.push(AbortSignal.timeout(Math.min(timeout, MAX_TIMER_MS)));
     const either = AbortSignal.any(signals);
-    const sources: AsyncIterable<Uint8Array>[] = [this.#routing.search(recordKey(id), { count, signal: either })];
+    const sources: AsyncIterable<Uint8Array>[] = [
+      this.#routing.search(recordKey(id), { count, signal: either, delegated }),
+    ];
     if (this.pubsub !== undefined) sources.push(this.pubsub.search(id, either));
     try {
       yield* merge(sources, () => ending.abort());

@@ -21,6 +21,8 @@ export interface RecordOptions {
   readonly offline?: boolean | undefined;
   /** Records that are enough, by default 16; 0 for all. */
   readonly count?: number | undefined;
+  /** False: of the routing system the DHT alone is asked, and no router over HTTP. */
+  readonly delegated?: boolean | undefined;
   /** Milliseconds after which the best record so far is taken, by default a minute; 0 for no limit. */
   readonly timeout?: number | undefined;
 }

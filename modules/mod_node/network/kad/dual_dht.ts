@@ -112,18 +112,6 @@ export async function* searchValue(
   }
 }
 
-/** Ends with the best record. @throws NodeError when there is none, after an event with the same text */
-export async function* getValue(dhts: DualDht, key: Uint8Array, signal: AbortSignal): RoutingEvents {
-  let best: RoutingEvent | undefined;
-  for await (const event of searchValue(dhts, key, signal)) {
-    if (event.value !== undefined) best = event;
-    else if (event.type === eventTypes.peerResponse && event.id !== undefined) yield { type: event.type, id: event.id };
-    else yield event;
-  }
-  if (best === undefined) yield* failWith(NOT_FOUND_TEXT);
-  else yield best;
-}
-
 /**
  * Stores a record here and at the peers closest to its key.
  *

@@ -3,7 +3,7 @@ import { setTimeout as delay } from "node:timers/promises";
 import { CID } from "multiformats/cid";
 import * as raw from "multiformats/codecs/raw";
 import { sha256 } from "multiformats/hashes/sha2";
-import type { Routing } from "../kad/routing.ts";
+import type { Routing } from "../routing/routing.ts";
 import type { Swarm } from "../swarm/swarm.ts";
 
 export interface DiscoveryDeps {

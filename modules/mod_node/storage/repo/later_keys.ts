@@ -36,8 +36,6 @@ const optionalText: Kind<string | null> = {
   },
 };
 
-const routings: Readonly<Record<string, string>> = { auto: "dht", autoclient: "dhtclient" };
-
 export const laterKeys: Readonly<Record<string, LaterKey>> = {
   "Pubsub.Enabled": {
     kind: flag,
@@ -48,12 +46,6 @@ export const laterKeys: Readonly<Record<string, LaterKey>> = {
     kind: flag,
     instead: "namesOverPubsub",
     help: "Names over publish and subscribe, unless `node_namesys_pubsub` or `--enable-namesys-pubsub` is given. Switches both on.",
-  },
-  "Routing.Type": {
-    kind: optionalText,
-    instead: "Routing.Type",
-    meaning: (value: string) => routings[value],
-    help: "`auto` is `dht`, and `autoclient` is `dhtclient`: there are no routers over HTTP.",
   },
   "Routing.AcceleratedDHTClient": {
     kind: flag,

@@ -3,6 +3,7 @@
  * decoder and the reference page are derived from this table.
  */
 import { NodeError } from "../../util/errors.ts";
+import { type ConfigKey, experiment, key, laterSections, structNames } from "./config_key.ts";
 import { bootstrapPeers, defaultAddresses, defaultSpec } from "./defaults.ts";
 import { isObject, type JsonObject, setAt } from "./json.ts";
 import {
@@ -26,27 +27,17 @@ import {
   text,
   type ValueOf,
 } from "./value_kinds.ts";
-import { authScope, gateway, headers, plugin, remoteService, texts, throttle } from "./value_structs.ts";
-
-/**
- * When a changed value takes effect: `live`, as soon as it is written; at the next `start` of the node; or `none`, as this
- * node does not use it.
- */
-export type Applies = "live" | "start" | "none";
-
-export interface ConfigKey<T = unknown> {
-  readonly kind: Kind<T>;
-  readonly applies: Applies;
-  /** The value in a new repo; undefined: the key is left out there, and whenever it is zero. */
-  readonly init: T | undefined;
-  /** One or two sentences. */
-  readonly help: string;
-}
-
-const key = <T>(applies: Applies, kind: Kind<T>, init: T | undefined, help: string): ConfigKey<T> => {
-  return { applies, kind, init, help };
-};
-const experiment = (applies: Applies, help: string) => key(applies, bool, false, help);
+import {
+  authScope,
+  gateway,
+  headers,
+  plugin,
+  remoteService,
+  router,
+  routerChoice,
+  texts,
+  throttle,
+} from "./value_structs.ts";
 
 /** In the order of a new document. */
 export const configKeys = {
@@ -112,7 +103,25 @@ export const configKeys = {
     "live",
     text,
     "dht",
-    "`dht`, `dhtclient`, `dhtserver` or `none`; empty is `dht`. To and from `none` it counts from the next start.",
+    "`dht`, `dhtclient`, `dhtserver` or `none`; with routers over HTTP `auto`, `autoclient`, `delegated` or `custom`. Empty is `auto`, which without such routers is `dht`. With a DHT instead of none, and none instead of one, it counts from the next start.",
+  ),
+  "Routing.DelegatedRouters": key(
+    "live",
+    texts,
+    undefined,
+    "URLs of routers over HTTP that are asked with `auto`, `autoclient` and `delegated`: `https://HOST`, or `https://HOST/routing/v1/providers` (`peers`, `ipns`) for that alone. The word `auto` stands for none.",
+  ),
+  "Routing.Routers": key(
+    "live",
+    map(router),
+    undefined,
+    "Name to `{Type, Parameters}` for `custom`: `http` with `Endpoint`, `dht` with `Mode` and `PublicIPNetwork`, `parallel` and `sequential` with `Routers`, a list of `{RouterName, Timeout, IgnoreErrors, ExecuteAfter}`, and `Timeout`.",
+  ),
+  "Routing.Methods": key(
+    "live",
+    map(routerChoice),
+    undefined,
+    "Method to `{RouterName}` for `custom`: all of `find-providers`, `find-peers`, `get-ipns`, `put-ipns` and `provide`.",
   ),
   "Ipns.RepublishPeriod": key(
     "live",
@@ -122,6 +131,12 @@ export const configKeys = {
   ),
   "Ipns.RecordLifetime": key("live", durationText, "", "Lifetime of records that are published anew; empty is 24h."),
   "Ipns.ResolveCacheSize": key("live", int, 128, "Names that are remembered; 0 is 128."),
+  "Ipns.DelegatedPublishers": key(
+    "live",
+    texts,
+    undefined,
+    "URLs of routers over HTTP that names are published to as well, with `auto`, `autoclient` and `delegated`. The word `auto` stands for none.",
+  ),
   Bootstrap: key("live", texts, bootstrapPeers, "Peers that are dialled at the start."),
   "Gateway.HTTPHeaders": key(
     "live",
@@ -328,21 +343,6 @@ export type ConfigValue<P extends ConfigPath> = ValueOf<(typeof configKeys)[P]["
 export type Document = JsonObject;
 
 const allKeys = Object.entries(configKeys) as readonly [path: string, key: ConfigKey][];
-
-/** Objects whose Go name is not their last key. */
-const structNames: ReadonlyMap<string, string> = new Map([
-  ["", "Config"],
-  ["Swarm", "SwarmConfig"],
-  ["Swarm.Transports.Network", ""],
-  ["Swarm.Transports.Security", ""],
-  ["Swarm.Transports.Multiplexers", ""],
-  ["AutoNAT", "AutoNATConfig"],
-  ["Pubsub", "PubsubConfig"],
-  ["Experimental", "Experiments"],
-]);
-
-/** Sections that version 0.9 does not have: left out while there is nothing in them. */
-const laterSections: ReadonlySet<string> = new Set(["HTTPRetrieval"]);
 
 /** The kind of all keys below `prefix`, which is empty or ends in a dot. */
 function section(prefix: string): Kind<Document> {

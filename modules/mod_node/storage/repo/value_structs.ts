@@ -48,3 +48,46 @@ export const remoteService = struct<RemoteService & JsonObject>("RemotePinningSe
   API: { kind: struct("RemotePinningServiceAPI", { Endpoint: { kind: text }, Key: { kind: text } }) },
   Policies: { kind: struct("RemotePinningServicePolicies", { MFS: { kind: mfsPolicy } }) },
 });
+
+/** A router of `Routing.Routers`; which parameters count goes by its type. */
+export interface RouterConfig {
+  readonly Type: string;
+  readonly Parameters: {
+    readonly Endpoint?: string;
+    readonly Mode?: string;
+    /** The public DHT instead of the local one. */
+    readonly PublicIPNetwork?: boolean;
+    readonly Routers?: readonly RouterMember[] | null;
+    /** A duration. */
+    readonly Timeout?: string;
+  };
+}
+
+interface RouterMember {
+  readonly RouterName: string;
+  readonly Timeout?: string;
+  readonly IgnoreErrors: boolean;
+  readonly ExecuteAfter?: string;
+}
+
+const routerMember = struct<RouterMember & JsonObject>("ConfigRouter", {
+  RouterName: { kind: text },
+  Timeout: { kind: duration, optional: true },
+  IgnoreErrors: { kind: bool },
+  ExecuteAfter: { kind: duration, optional: true },
+});
+const routerParameters = struct<RouterConfig["Parameters"] & JsonObject>("RouterParams", {
+  Endpoint: { kind: text, optional: true },
+  MaxProvideBatchSize: { kind: int, optional: true },
+  MaxProvideConcurrency: { kind: int, optional: true },
+  Mode: { kind: text, optional: true },
+  AcceleratedDHTClient: { kind: bool, optional: true },
+  PublicIPNetwork: { kind: bool, optional: true },
+  Routers: { kind: list(routerMember), optional: true },
+  Timeout: { kind: duration, optional: true },
+});
+export const router = struct<RouterConfig & JsonObject>("RouterParser", {
+  Type: { kind: text },
+  Parameters: { kind: routerParameters },
+});
+export const routerChoice = struct<{ readonly RouterName: string }>("Method", { RouterName: { kind: text } });

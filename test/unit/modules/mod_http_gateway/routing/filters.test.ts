@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
+import type { PeerRecord } from "modhost/node";
 import { filterOf } from "#modules/mod_http_gateway/routing/filters.ts";
-import type { PeerRecord } from "#modules/mod_http_gateway/routing/look_ups.ts";
 
 const tcp = "/ip4/192.0.2.1/tcp/4001";
 const quic = "/ip4/192.0.2.1/udp/4001/quic-v1";

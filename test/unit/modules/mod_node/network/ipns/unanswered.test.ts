@@ -27,7 +27,8 @@ async function start(t: TestContext, routing: Partial<Routing>) {
     await rm(repo, { recursive: true, force: true });
   });
   const nobody: Routing = { async *search() {}, async putQuietly() {} };
-  const network = { libp2p: { services: {} }, routing: { ...nobody, ...routing, dht: {} }, pubsub: undefined };
+  const router = { search: nobody.search, put: nobody.putQuietly };
+  const network = { libp2p: { services: {} }, routing: { ...nobody, ...routing, dht: {}, router }, pubsub: undefined };
   await node.names.goOnline(network as unknown as NameNetwork);
   // The node's own name has been published by now.
   await node.keys.generate("new", { type: "ed25519" });

@@ -24,8 +24,6 @@ describe("keys of later versions", () => {
     ["Pubsub.Enabled", true, "pubsub", true],
     ["Pubsub.Enabled", false, "pubsub", false],
     ["Ipns.UsePubsub", true, "namesOverPubsub", true],
-    ["Routing.Type", "auto", "Routing.Type", "dht"],
-    ["Routing.Type", "autoclient", "Routing.Type", "dhtclient"],
     ["Routing.AcceleratedDHTClient", true, "Experimental.AcceleratedDHTClient", true],
     ["Swarm.RelayClient.Enabled", true, "Swarm.EnableAutoRelay", true],
     ["Swarm.RelayService.Enabled", false, "Swarm.EnableRelayHop", false],
@@ -51,7 +49,7 @@ describe("keys of later versions", () => {
   test("null, nothing, and values of 0.9 say nothing", () => {
     const nothing = { overrides: {}, pubsub: undefined, namesOverPubsub: undefined, names: new Map() };
     assert.deepEqual(laterSettings({}), nothing);
-    assert.deepEqual(laterSettings({ Pubsub: { Enabled: null }, Routing: { Type: "none" }, Provide: null }), nothing);
+    assert.deepEqual(laterSettings({ Pubsub: { Enabled: null }, Routing: { Type: "auto" }, Provide: null }), nothing);
   });
 
   test("letter case does not matter, as in the reference", () => {
@@ -66,19 +64,19 @@ describe("keys of later versions", () => {
 
 test("they count in a repo, below what whoever starts the node says, and are not written elsewhere", async (t) => {
   const folder = await emptyFolder(t);
-  await prepared(folder, { Routing: { Type: "autoclient" }, Provide: { DHT: { Interval: "1h" } } });
+  await prepared(folder, { Provide: { Strategy: "roots", DHT: { Interval: "1h" } } });
   const read = async (overrides = {}) => {
     const repo: Repo = await openRepo(folder, { overrides });
     const { config } = repo;
-    const found = [config.value("Routing.Type"), config.value("Reprovider.Interval")];
+    const found = [config.value("Reprovider.Strategy"), config.value("Reprovider.Interval")];
     await config.set("Gateway.NoFetch", () => true);
     await repo.close();
     return found;
   };
-  assert.deepEqual(await read(), ["dhtclient", "1h0m0s"]);
-  assert.deepEqual(await read({ "Routing.Type": "none" }), ["none", "1h0m0s"]);
-  const { Routing, Reprovider } = JSON.parse(await readFile(join(folder, "config"), "utf8"));
-  assert.deepEqual([Routing.Type, Reprovider.Interval], ["autoclient", "12h"]);
+  assert.deepEqual(await read(), ["roots", "1h0m0s"]);
+  assert.deepEqual(await read({ "Reprovider.Strategy": "pinned" }), ["pinned", "1h0m0s"]);
+  const { Reprovider } = JSON.parse(await readFile(join(folder, "config"), "utf8"));
+  assert.deepEqual([Reprovider.Strategy, Reprovider.Interval], ["all", "12h"]);
 });
 
 test("Pubsub.Enabled switches publish and subscribe, and the option node_pubsub goes before it", async () => {

@@ -1,4 +1,4 @@
-/** The routing system: providers of blocks, addresses of peers, and records by key. */
+/** The routing system: providers of blocks, addresses of peers, and records by key, from the routers of the configuration. */
 import type { Libp2p } from "libp2p";
 import type { CID } from "multiformats/cid";
 import type { Pins } from "../../content/pins/pins.ts";
@@ -8,13 +8,23 @@ import type { MetadataStore } from "../../storage/metadata/store.ts";
 import type { Repo } from "../../storage/repo/repo.ts";
 import { NodeError } from "../../util/errors.ts";
 import type { NodeLog } from "../../util/log.ts";
-import type { ProviderRecord } from "../routing/provider_record.ts";
+import * as queries from "../kad/dual_dht.ts";
+import {
+  addressesOf,
+  eventTypes,
+  NOT_FOUND_TEXT,
+  type PeerAddresses,
+  type RoutingEvent,
+  type RoutingEvents,
+} from "../kad/events.ts";
+import { ProvideQueue } from "../kad/provide_queue.ts";
+import { type LastReprovide, Reprovider } from "../kad/reprovider.ts";
+import { dhtOf } from "../kad/services.ts";
+import { compare } from "../kad/validators.ts";
 import type { Multiaddr } from "../swarm/multiaddr.ts";
-import * as queries from "./dual_dht.ts";
-import { addressesOf, eventTypes, NOT_FOUND_TEXT, type PeerAddresses, type RoutingEvents } from "./events.ts";
-import { ProvideQueue } from "./provide_queue.ts";
-import { type LastReprovide, Reprovider } from "./reprovider.ts";
-import { dhtOf } from "./services.ts";
+import { configuredRouter, dhtModes } from "./from_config.ts";
+import type { ProviderRecord } from "./provider_record.ts";
+import type { Asking, Router } from "./router.ts";
 
 export interface RoutingDeps {
   readonly libp2p: Libp2p;
@@ -25,14 +35,9 @@ export interface RoutingDeps {
   readonly log: NodeLog;
 }
 
-export interface FindOptions {
+export interface FindOptions extends Asking {
   /** Ends after so many providers. */
   readonly count: number;
-  readonly signal: AbortSignal;
-}
-
-export interface SearchOptions extends queries.GetOptions {
-  readonly signal: AbortSignal;
 }
 
 /** What was provided since the start. */
@@ -49,6 +54,7 @@ const WORKERS = 8;
 const ACCELERATED_WORKERS = 32;
 /** Providers of one block that `findProviderPeers` finds. */
 const MAX_PROVIDERS = 20;
+const NOT_SUPPORTED_TEXT = "routing: operation or key not supported";
 
 /**
  * Queries yield the events of go-ipfs, in its order; an error that ends a query is an event first. All end with
@@ -57,6 +63,8 @@ const MAX_PROVIDERS = 20;
 export class Routing {
   readonly #libp2p: Libp2p;
   readonly #dht: queries.DualDht | undefined;
+  readonly #log: NodeLog;
+  #router: Router;
   readonly #provideQueue: ProvideQueue;
   readonly #reprovider: Reprovider;
   /** Nothing is provided without a command (`Experimental.StrategicProviding`). */
@@ -71,25 +79,31 @@ export class Routing {
     this.#libp2p = libp2p;
     this.#dht = wan && lan && { wan, lan };
     this.#config = config;
+    this.#log = log;
+    this.#router = this.#configured();
     this.#manualOnly = config.value("Experimental.StrategicProviding");
     const providing = {
       metadata,
       log,
       workers: () => (config.value("Experimental.AcceleratedDHTClient") ? ACCELERATED_WORKERS : WORKERS),
-      ready: () => !this.#manualOnly && this.#dht !== undefined && queries.activeDht(this.#dht).size > 0,
+      ready: () => !this.#manualOnly && this.#router.provide !== undefined && this.#router.canProvide?.() === true,
       provide: (cid: CID, signal: AbortSignal) => this.#provideOne(cid, signal),
     };
     this.#provideQueue = new ProvideQueue(providing);
     this.#reprovider = new Reprovider({ ...providing, repo, blocks, pins });
   }
 
-  async start(): Promise<void> {
-    if (this.#dht === undefined || this.#manualOnly) return;
-    await this.#startProviding(this.#dht);
+  #configured(): Router {
+    return configuredRouter({ config: this.#config, dhts: this.#dht, log: this.#log });
   }
 
-  async #startProviding(dht: queries.DualDht): Promise<void> {
-    for (const table of [dht.wan, dht.lan]) table.onFirstPeer = () => this.#onFirstPeer();
+  async start(): Promise<void> {
+    if (this.#router.provide === undefined || this.#manualOnly) return;
+    await this.#startProviding();
+  }
+
+  async #startProviding(): Promise<void> {
+    for (const table of Object.values(this.#dht ?? {})) table.onFirstPeer = () => this.#onFirstPeer();
     await this.#provideQueue.start();
     await this.#reprovider.start();
   }
@@ -98,9 +112,33 @@ export class Routing {
   async renewProviding(): Promise<void> {
     const before = this.#manualOnly;
     this.#manualOnly = this.#config.value("Experimental.StrategicProviding");
-    if (this.#dht === undefined || before === this.#manualOnly) return;
+    if (this.#router.provide === undefined || before === this.#manualOnly) return;
     if (this.#manualOnly) this.#reprovider.pause();
-    else await this.#startProviding(this.#dht);
+    else await this.#startProviding();
+  }
+
+  /**
+   * Goes by `Routing` and `Ipns.DelegatedPublishers` as they are now.
+   *
+   * @throws NodeError for an invalid configuration, and where it asks for a DHT and there is none, or for none and there is
+   * one: then the former goes on
+   */
+  async renewRouter(): Promise<void> {
+    const modes = dhtModes(this.#config);
+    const dhts = this.#dht;
+    if ((modes === undefined) !== (dhts === undefined)) {
+      throw new NodeError("to and from none it counts at the next start");
+    }
+    const before = this.#router;
+    this.#router = this.#configured();
+    if (modes !== undefined) {
+      await dhts?.wan.setMode(modes.wan);
+      await dhts?.lan.setMode(modes.lan);
+    }
+    const provides = this.#router.provide !== undefined;
+    if (this.#manualOnly || provides === (before.provide !== undefined)) return;
+    if (provides) await this.#startProviding();
+    else this.#reprovider.pause();
   }
 
   /** Goes by `Reprovider` as it is now. @throws NodeError for an invalid value */
@@ -119,7 +157,12 @@ export class Routing {
     this.#reprovider.runIfDue();
   }
 
-  /** Undefined with `Routing.Type` "none": every query then ends with `routing: not found`. */
+  /** Who is asked. With `Routing.Type` "none" it has no method. */
+  get router(): Router {
+    return this.#router;
+  }
+
+  /** Undefined where there is none. */
   get dht(): queries.DualDht | undefined {
     return this.#dht;
   }
@@ -129,11 +172,14 @@ export class Routing {
    *
    * @throws NodeError `routing: not found`, `failed to find any peer in table`
    */
-  async *findPeer(id: PeerId, signal: AbortSignal): RoutingEvents {
+  async *findPeer(id: PeerId, signal: AbortSignal, how: Pick<Asking, "delegated"> = {}): RoutingEvents {
     const here = await this.#connected(id);
-    if (here !== undefined) yield { type: eventTypes.finalPeer, responses: [here] };
-    else if (this.#dht === undefined) yield* queries.failWith(NOT_FOUND_TEXT);
-    else yield* queries.findPeer(this.#dht, id, signal);
+    if (here !== undefined) return yield { type: eventTypes.finalPeer, responses: [here] };
+    for await (const event of this.#router.findPeer?.(id, { signal, ...how }) ?? []) {
+      yield event;
+      if (event.type === eventTypes.finalPeer) return;
+    }
+    yield* queries.failWith(NOT_FOUND_TEXT);
   }
 
   async #connected(id: PeerId): Promise<PeerAddresses | undefined> {
@@ -150,9 +196,17 @@ export class Routing {
     throw new NodeError(NOT_FOUND_TEXT);
   }
 
-  /** Providers of a block: `provider` for each, this node included. Finding none is no failure. */
-  async *findProviders(cid: CID, { count, signal }: FindOptions): RoutingEvents {
-    if (this.#dht !== undefined) yield* queries.findProviders(this.#dht, cid, count, signal);
+  /**
+   * Providers of a block, this node included: `provider` for each, and again where another router knows more addresses.
+   * Finding none is no failure.
+   */
+  async *findProviders(cid: CID, asking: FindOptions): RoutingEvents {
+    const told = new Map<string, Set<string>>();
+    for await (const event of this.#router.findProviders?.(cid, asking) ?? []) {
+      const [provider] = event.type === eventTypes.provider ? (event.responses ?? []) : [];
+      if (provider === undefined || isNews(told, provider)) yield event;
+      if (told.size === asking.count) return;
+    }
   }
 
   /**
@@ -160,16 +214,20 @@ export class Routing {
    * they have been looked up.
    */
   async *findProviderPeers(cid: CID, signal: AbortSignal): AsyncGenerator<ProviderRecord, void, undefined> {
-    const unlocated: ProviderRecord[] = [];
+    const unlocated = new Map<string, ProviderRecord>();
     for await (const { type, responses } of this.findProviders(cid, { count: MAX_PROVIDERS, signal })) {
       const [provider] = type === eventTypes.provider ? (responses ?? []) : [];
       if (provider === undefined || provider.id.equals(this.#libp2p.peerId)) continue;
       const { id, multiaddrs: addresses, protocols = [] } = provider;
       const record = { id, addresses, protocols };
-      if (addresses.length > 0 || this.#libp2p.getConnections(id).length > 0) yield record;
-      else unlocated.push(record);
+      if (addresses.length === 0 && this.#libp2p.getConnections(id).length === 0) {
+        unlocated.set(id.toString(), record);
+        continue;
+      }
+      unlocated.delete(id.toString());
+      yield record;
     }
-    for (const record of unlocated) {
+    for (const record of unlocated.values()) {
       const addresses = await this.addresses(record.id, signal).catch(() => []);
       if (addresses.length > 0) yield { ...record, addresses };
     }
@@ -178,7 +236,7 @@ export class Routing {
   /**
    * The peers closest to a key: `finalPeer` for each, the closest first.
    *
-   * @throws NodeError with `Routing.Type` "none"
+   * @throws NodeError where there is no DHT
    */
   async *closestPeers(key: Uint8Array, signal: AbortSignal): RoutingEvents {
     if (this.#dht === undefined) throw new NodeError("routing service is not a DHT");
@@ -187,26 +245,51 @@ export class Routing {
 
   /** The best record of a key: the last event, `value`. @throws NodeError `routing: not found` */
   async *get(key: Uint8Array, signal: AbortSignal): RoutingEvents {
-    if (this.#dht === undefined) yield* queries.failWith(NOT_FOUND_TEXT);
-    else yield* queries.getValue(this.#dht, key, signal);
+    let best: RoutingEvent | undefined;
+    for await (const event of this.#better(key, { signal })) {
+      if (event.value !== undefined) best = event;
+      else if (event.type === eventTypes.peerResponse && event.id !== undefined)
+        yield { type: event.type, id: event.id };
+      else yield event;
+    }
+    if (best === undefined) yield* queries.failWith(NOT_FOUND_TEXT);
+    else yield best;
   }
 
-  /** Valid records of a key, each better than the ones before. */
-  async *search(key: Uint8Array, { signal, ...options }: SearchOptions): AsyncGenerator<Uint8Array, void, undefined> {
-    if (this.#dht === undefined) return;
-    for await (const { value } of queries.searchValue(this.#dht, key, signal, options)) {
-      if (value !== undefined) yield value;
+  /** Valid records of a key, each better than the ones before; none where no router answers. */
+  async *search(key: Uint8Array, asking: Asking): AsyncGenerator<Uint8Array, void, undefined> {
+    try {
+      for await (const { value } of this.#better(key, asking)) if (value !== undefined) yield value;
+    } catch (error) {
+      asking.signal.throwIfAborted();
+      if (!(error instanceof NodeError)) throw error;
+    }
+  }
+
+  /** The events of a search without records that are no better than those before: each router knows its own alone. */
+  async *#better(key: Uint8Array, asking: Asking): RoutingEvents {
+    let best: Uint8Array | undefined;
+    for await (const event of this.#router.search?.(key, asking) ?? []) {
+      const { value } = event;
+      if (value !== undefined && best !== undefined && compare(key, value, best) <= 0) continue;
+      best = value ?? best;
+      yield event;
     }
   }
 
   /**
-   * Stores a record here and at the peers closest to its key: `value` for each that stored it.
+   * Hands a record to the routers, of which a DHT stores it here and at the peers closest to its key: `value` for each that
+   * stored it.
    *
    * @throws NodeError for a record that is invalid or older than the one here; `failed to find any peer in table`
    */
-  async *put(key: Uint8Array, value: Uint8Array, signal: AbortSignal): RoutingEvents {
-    if (this.#dht === undefined) yield* queries.failWith("routing: operation or key not supported");
-    else yield* queries.putValue(this.#dht, key, value, signal);
+  async *put(
+    key: Uint8Array,
+    value: Uint8Array,
+    signal: AbortSignal,
+    how: Pick<Asking, "delegated"> = {},
+  ): RoutingEvents {
+    yield* this.#router.put?.({ key, value }, { signal, ...how }) ?? queries.failWith(NOT_SUPPORTED_TEXT);
   }
 
   /** The valid record of a key that is stored here. */
@@ -215,19 +298,18 @@ export class Routing {
   }
 
   /** As `put`, without events. */
-  async putQuietly(key: Uint8Array, value: Uint8Array, signal: AbortSignal): Promise<void> {
-    for await (const _ of this.put(key, value, signal));
+  async putQuietly(...record: Parameters<Routing["put"]>): Promise<void> {
+    for await (const _ of this.put(...record));
   }
 
   /** Announces this node as a provider to the peers closest to a block. @throws NodeError when the tables are empty */
   async *provide(cid: CID, signal: AbortSignal): RoutingEvents {
-    if (this.#dht === undefined) yield* queries.failWith("routing: operation or key not supported");
-    else yield* queries.provide(this.#dht, cid, signal);
+    yield* this.#router.provide?.(cid, { signal }) ?? queries.failWith(NOT_SUPPORTED_TEXT);
   }
 
   /** Provides roots in the background, now or when a peer enters a routing table. */
   announce(cids: readonly CID[]): void {
-    if (this.#dht !== undefined && !this.#manualOnly) this.#provideQueue.add(cids);
+    if (this.#router.provide !== undefined && !this.#manualOnly) this.#provideQueue.add(cids);
   }
 
   /**
@@ -235,7 +317,7 @@ export class Routing {
    * reprovider.
    */
   announceBlocks(cids: readonly CID[]): void {
-    if (this.#dht !== undefined && !this.#manualOnly) this.#provideQueue.addBlocks(cids);
+    if (this.#router.provide !== undefined && !this.#manualOnly) this.#provideQueue.addBlocks(cids);
   }
 
   /** CIDs that wait to be provided; 0 while the routing tables are empty. */
@@ -266,4 +348,14 @@ export class Routing {
     this.#stat.total += 1;
     this.#stat.milliseconds += performance.now() - began;
   }
+}
+
+/** Notes a provider; whether it, or one of its addresses, was not told before. */
+function isNews(told: Map<string, Set<string>>, { id, multiaddrs }: PeerAddresses): boolean {
+  const known = told.get(id.toString());
+  const addresses = known ?? new Set();
+  const before = addresses.size;
+  for (const address of multiaddrs) addresses.add(address.toString());
+  told.set(id.toString(), addresses);
+  return known === undefined || addresses.size > before;
 }

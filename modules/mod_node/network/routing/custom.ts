@@ -1,0 +1,97 @@
+/** `Routing.Routers` and `Routing.Methods` of the configuration: what `Routing.Type` "custom" goes by. */
+
+import type { Repo } from "../../storage/repo/repo.ts";
+import type { RouterConfig } from "../../storage/repo/value_structs.ts";
+import { NodeError } from "../../util/errors.ts";
+import { parseDuration } from "../../util/go/duration.ts";
+import { quote } from "../../util/go/text.ts";
+import type { DhtMode, DhtName } from "../kad/kademlia.ts";
+import type { DhtModes } from "../kad/services.ts";
+import { type Member, parallel, sequential } from "./compose.ts";
+import { type MethodName, methodNames, only, type Router } from "./router.ts";
+
+/** What routers are made of. */
+export interface RouterParts {
+  /** Throws where there is none. */
+  readonly dht: (name: DhtName) => Router;
+  readonly http: (url: string) => Router;
+}
+
+const MODES: readonly string[] = ["auto", "client", "server"] satisfies DhtMode[];
+
+/** Each method with its router. @throws NodeError that names what is missing or wrong */
+export function customRouter(config: Pick<Repo["config"], "value">, parts: RouterParts): Router {
+  const routers = config.value("Routing.Routers") ?? {};
+  const chosen = config.value("Routing.Methods") ?? {};
+  const names = Object.keys(methodNames) as MethodName[];
+  const stranger = Object.keys(chosen).find((name) => !Object.hasOwn(methodNames, name));
+  if (stranger !== undefined) throw new NodeError(`Routing.Methods: there is no method ${quote(stranger)}`);
+  const made = new Map<string, Router>();
+  const parted = names.map((name) => {
+    const routerName = chosen[name]?.RouterName;
+    if (routerName === undefined) {
+      throw new NodeError(`method name ${quote(name)} is missing from Routing.Methods config param`);
+    }
+    return only(routerNamed(routerName, [], { routers, made, parts }), [methodNames[name]]);
+  });
+  return Object.assign({}, ...parted) as Router;
+}
+
+interface Making {
+  readonly routers: Readonly<Record<string, RouterConfig>>;
+  /** By name, so that those named twice are one. */
+  readonly made: Map<string, Router>;
+  readonly parts: RouterParts;
+}
+
+/** @param above the routers that lead here */
+function routerNamed(name: string, above: readonly string[], making: Making): Router {
+  const { routers, made, parts } = making;
+  const known = made.get(name);
+  if (known !== undefined) return known;
+  if (above.includes(name)) throw new NodeError(`dependency cycle creating router with name ${quote(name)}`);
+  const config = Object.hasOwn(routers, name) ? routers[name] : undefined;
+  if (config === undefined) throw new NodeError(`router with name ${quote(name)} not found`);
+  const { Parameters: parameters } = config;
+  const members = (): Member[] =>
+    (parameters.Routers ?? []).map((member) => ({
+      router: routerNamed(member.RouterName, [...above, name], making),
+      ignoreErrors: member.IgnoreErrors,
+      timeoutMs: durationOf(member.Timeout),
+      delayMs: durationOf(member.ExecuteAfter),
+    }));
+  const kinds: Readonly<Record<string, () => Router>> = {
+    http: () => parts.http(parameters.Endpoint ?? ""),
+    dht: () => parts.dht(dhtNameOf(config)),
+    parallel: () => parallel(members(), durationOf(parameters.Timeout)),
+    sequential: () => sequential(members(), durationOf(parameters.Timeout)),
+  };
+  const kind = Object.hasOwn(kinds, config.Type) ? kinds[config.Type] : undefined;
+  if (kind === undefined) {
+    const known = Object.keys(kinds).join(", ");
+    throw new NodeError(`unknown router type ${quote(config.Type)} of the router ${quote(name)}: there are ${known}`);
+  }
+  const router = kind();
+  made.set(name, router);
+  return router;
+}
+
+const durationOf = (text: string | undefined): number => (text ? parseDuration(text) : 0);
+
+const dhtNameOf = ({ Parameters }: RouterConfig): DhtName => (Parameters.PublicIPNetwork === true ? "wan" : "lan");
+
+/**
+ * Both DHTs as soon as one of them is a router. One that is none is a client that nobody asks. @throws NodeError for an
+ * unknown mode
+ */
+export function customModes(config: Pick<Repo["config"], "value">): DhtModes {
+  const routers = Object.entries(config.value("Routing.Routers") ?? {}).filter(([, { Type }]) => Type === "dht");
+  if (routers.length === 0) return undefined;
+  const modes: Record<DhtName, DhtMode> = { wan: "client", lan: "client" };
+  for (const [name, router] of routers) {
+    const mode = router.Parameters.Mode || "auto";
+    if (!MODES.includes(mode)) throw new NodeError(`router ${quote(name)}: invalid DHT mode ${quote(mode)}`);
+    modes[dhtNameOf(router)] = mode as DhtMode;
+  }
+  return modes;
+}

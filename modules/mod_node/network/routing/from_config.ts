@@ -1,0 +1,129 @@
+/** The router that `Routing` of the configuration asks for. */
+import type { Repo } from "../../storage/repo/repo.ts";
+import { NodeError } from "../../util/errors.ts";
+import type { NodeLog } from "../../util/log.ts";
+import type { DualDht } from "../kad/dual_dht.ts";
+import type { DhtModes } from "../kad/services.ts";
+import { parallel } from "./compose.ts";
+import { customModes, customRouter } from "./custom.ts";
+import { dhtRouter, oneDhtRouter } from "./dht_router.ts";
+import { Endpoint, type Fetch, parseRouterUrl, type Resource } from "./http/endpoint.ts";
+import { httpRouter } from "./http/http_router.ts";
+import { type Method, only, type Router } from "./router.ts";
+
+type Config = Pick<Repo["config"], "value">;
+
+export interface RouterDeps {
+  readonly config: Config;
+  readonly dhts: DualDht | undefined;
+  readonly log: NodeLog;
+  /** How routers over HTTP are asked. */
+  readonly fetch?: Fetch;
+}
+
+interface RoutingType {
+  readonly modes: (config: Config) => DhtModes;
+  readonly router: (deps: RouterDeps) => Router;
+}
+
+/** Milliseconds for a router over HTTP among others, as in Kubo. */
+const HTTP_TIMEOUT_MS = 15_000;
+/** What later versions of the reference write for lists that they look up. No list is looked up here: it stands for none. */
+const AUTO = "auto";
+
+const onlyDht = (modes: DhtModes): RoutingType => ({
+  modes: () => modes,
+  router: ({ dhts }) => (dhts === undefined ? {} : dhtRouter(dhts)),
+});
+
+/** All at once; who stores or announces is content with one that takes it. */
+const withHttp = (modes: DhtModes): RoutingType => ({
+  modes: () => modes,
+  router(deps) {
+    const { dhts } = deps;
+    const over = delegatedRouters(deps);
+    const own = dhts === undefined ? undefined : dhtRouter(dhts);
+    if (over.length === 0 && own !== undefined) return own;
+    return parallel([
+      ...(own === undefined ? [] : [{ router: own, ignoreErrors: true }]),
+      ...over.map((router) => ({ router, ignoreErrors: true, timeoutMs: HTTP_TIMEOUT_MS })),
+    ]);
+  },
+});
+
+const delegated: RoutingType = {
+  modes: () => undefined,
+  router(deps) {
+    if (delegatedRouters(deps).length > 0) return withHttp(undefined).router({ ...deps, dhts: undefined });
+    throw new NodeError(
+      "no delegated routers or publishers configured for 'delegated' routing mode: name some in Routing.DelegatedRouters or Ipns.DelegatedPublishers",
+    );
+  },
+};
+
+const custom: RoutingType = {
+  modes: customModes,
+  router: ({ config, dhts, ...deps }) =>
+    customRouter(config, {
+      dht(name) {
+        if (dhts === undefined) throw new NodeError("to and from none it counts at the next start");
+        return oneDhtRouter(dhts[name]);
+      },
+      http: (url) => httpRouter(new Endpoint(parseRouterUrl(url), deps), () => usesGateways(config)),
+    }),
+};
+
+/** The DHT of the local network is a server unless all is a client; the public one when it can be reached. */
+const dht: DhtModes = { wan: "auto", lan: "server" };
+const client: DhtModes = { wan: "client", lan: "client" };
+
+/** By `Routing.Type`. Without routers over HTTP `auto` is `dht`, and so is nothing. */
+const types: Readonly<Record<string, RoutingType>> = {
+  "": withHttp(dht),
+  auto: withHttp(dht),
+  autoclient: withHttp(client),
+  dht: onlyDht(dht),
+  dhtclient: onlyDht(client),
+  dhtserver: onlyDht({ wan: "server", lan: "server" }),
+  none: onlyDht(undefined),
+  delegated,
+  custom,
+};
+
+const usesGateways = (config: Config): boolean => config.value("HTTPRetrieval.Enabled") !== false;
+
+function typeOf(config: Config): RoutingType {
+  const name = config.value("Routing.Type");
+  const type = Object.hasOwn(types, name) ? types[name] : undefined;
+  if (type === undefined) throw new NodeError(`unrecognized routing option: ${name}`);
+  return type;
+}
+
+/** @throws NodeError for an invalid configuration */
+export const dhtModes = (config: Config): DhtModes => typeOf(config).modes(config);
+
+/** @throws NodeError for an invalid configuration */
+export const configuredRouter = (deps: RouterDeps): Router => typeOf(deps.config).router(deps);
+
+/** Those of `Routing.DelegatedRouters` and `Ipns.DelegatedPublishers`, one for each place. @throws NodeError */
+function delegatedRouters({ config, ...deps }: RouterDeps): readonly Router[] {
+  const places = new Map<string, { readonly endpoint: Endpoint; readonly methods: Set<Method> }>();
+  const add = (texts: readonly string[] | null, byResource: Readonly<Record<Resource, Method | undefined>>) => {
+    for (const text of texts ?? []) {
+      if (text === AUTO) continue;
+      const url = parseRouterUrl(text);
+      const place = places.get(url.base) ?? { endpoint: new Endpoint(url, deps), methods: new Set() };
+      places.set(url.base, place);
+      const asked = url.resource === undefined ? Object.values(byResource) : [byResource[url.resource]];
+      for (const method of asked) if (method !== undefined) place.methods.add(method);
+    }
+  };
+  add(config.value("Routing.DelegatedRouters"), { providers: "findProviders", peers: "findPeer", ipns: "search" });
+  add(config.value("Ipns.DelegatedPublishers"), { providers: undefined, peers: undefined, ipns: "put" });
+  return [...places.values()].map(({ endpoint, methods }) =>
+    only(
+      httpRouter(endpoint, () => usesGateways(config)),
+      [...methods],
+    ),
+  );
+}

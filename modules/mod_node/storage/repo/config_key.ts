@@ -1,0 +1,37 @@
+/** How a key of the configuration is declared. */
+import { bool, type Kind } from "./value_kinds.ts";
+
+/**
+ * When a changed value takes effect: `live`, as soon as it is written; at the next `start` of the node; or `none`, as this
+ * node does not use it.
+ */
+export type Applies = "live" | "start" | "none";
+
+export interface ConfigKey<T = unknown> {
+  readonly kind: Kind<T>;
+  readonly applies: Applies;
+  /** The value in a new repo; undefined: the key is left out there, and whenever it is zero. */
+  readonly init: T | undefined;
+  /** One or two sentences. */
+  readonly help: string;
+}
+
+export const key = <T>(applies: Applies, kind: Kind<T>, init: T | undefined, help: string): ConfigKey<T> => {
+  return { applies, kind, init, help };
+};
+export const experiment = (applies: Applies, help: string) => key(applies, bool, false, help);
+
+/** Objects whose Go name is not their last key. */
+export const structNames: ReadonlyMap<string, string> = new Map([
+  ["", "Config"],
+  ["Swarm", "SwarmConfig"],
+  ["Swarm.Transports.Network", ""],
+  ["Swarm.Transports.Security", ""],
+  ["Swarm.Transports.Multiplexers", ""],
+  ["AutoNAT", "AutoNATConfig"],
+  ["Pubsub", "PubsubConfig"],
+  ["Experimental", "Experiments"],
+]);
+
+/** Sections that version 0.9 does not have: left out while there is nothing in them. */
+export const laterSections: ReadonlySet<string> = new Set(["HTTPRetrieval"]);

@@ -1,0 +1,157 @@
+/** Several routers as one. */
+import assert from "node:assert/strict";
+import { describe, test } from "node:test";
+import { eventTypes, type RoutingEvent, type RoutingEvents } from "#node/network/kad/events.ts";
+import { parallel, sequential } from "#node/network/routing/compose.ts";
+import { type Ask, only, type Router } from "#node/network/routing/router.ts";
+import { NodeError } from "#node/util/errors.ts";
+import { cid, namedIn, outcome, peers, soon } from "./support.ts";
+
+const [one, two, three] = peers as [(typeof peers)[0], (typeof peers)[0], (typeof peers)[0]];
+const key = Buffer.from("key");
+const record = { key, value: Buffer.from("value") };
+
+const provider = (id: typeof one): RoutingEvent => ({ type: eventTypes.provider, responses: [{ id, multiaddrs: [] }] });
+const peer = (id: typeof one): RoutingEvent => ({ type: eventTypes.finalPeer, responses: [{ id, multiaddrs: [] }] });
+const value = (text: string): RoutingEvent => ({ type: eventTypes.value, value: Buffer.from(text) });
+
+/** Gives these events by every method, and then fails, if it is to; `calls` counts. */
+function saying(events: readonly RoutingEvent[], failure?: string) {
+  const state = { calls: 0, isOver: false };
+  async function* ask(): RoutingEvents {
+    state.calls += 1;
+    yield* events;
+    state.isOver = true;
+    if (failure !== undefined) throw new NodeError(failure);
+  }
+  return { findProviders: ask, findPeer: ask, search: ask, put: ask, provide: ask, canProvide: () => true, state };
+}
+
+/** Answers never, until whoever asks has left. */
+function silent() {
+  const state = { wasLeft: false };
+  const ask: Ask<unknown> = async function* (_, { signal }) {
+    await new Promise((resolve) => signal.addEventListener("abort", resolve));
+    state.wasLeft = true;
+    signal.throwIfAborted();
+    yield peer(three);
+  };
+  return { findProviders: ask, findPeer: ask, search: ask, put: ask, provide: ask, state };
+}
+
+const idsIn = (events: readonly RoutingEvent[]) => namedIn(events).map(([id]) => id);
+
+describe("at once", () => {
+  test("all are asked for providers, and what fails counts for nothing beside an answer", async () => {
+    for (const ignoreErrors of [false, true]) {
+      const router = parallel([
+        { router: saying([provider(one)]) },
+        { router: saying([provider(two)], "broken"), ignoreErrors },
+        { router: saying([], "also broken"), ignoreErrors },
+      ]);
+      const { events, failure } = await outcome(router.findProviders?.(cid, soon()));
+      assert.deepEqual(idsIn(events).sort(), [one, two].map(String).sort());
+      assert.equal(failure, undefined);
+    }
+  });
+
+  test("the first that knows a peer is enough, and the others are left", async () => {
+    const slow = silent();
+    const router = parallel([{ router: slow }, { router: saying([], "broken") }, { router: saying([peer(one)]) }]);
+    assert.deepEqual(idsIn((await outcome(router.findPeer?.(one, soon()))).events), [one.toString()]);
+    while (!slow.state.wasLeft) await new Promise(setImmediate);
+  });
+
+  test("records come from all of them", async () => {
+    const router = parallel([{ router: saying([value("a")]) }, { router: saying([value("b")]) }]);
+    const { events } = await outcome(router.search?.(key, soon()));
+    assert.deepEqual(events.map((event) => String(event.value)).sort(), ["a", "b"]);
+  });
+
+  test("without an answer the failure that counts is told; one that does not only where all have failed", async () => {
+    const failing = (first: boolean, second: boolean, last = saying([])) =>
+      parallel([
+        { router: saying([], "first"), ignoreErrors: first },
+        { router: saying([], "second"), ignoreErrors: second },
+        { router: last, ignoreErrors: true },
+      ]);
+    const failureOf = async (router: Router) => (await outcome(router.findPeer?.(one, soon()))).failure;
+    assert.equal(await failureOf(failing(true, false)), "second");
+    assert.equal(await failureOf(failing(true, true)), undefined);
+    assert.equal(await failureOf(failing(true, true, saying([], "third"))), "first");
+  });
+
+  test("what is stored has failed where a router that counts has, or where nobody took it", async () => {
+    const failureOf = async (...members: Parameters<typeof parallel>[0]) =>
+      (await outcome(parallel(members).put?.(record, soon()))).failure;
+    const broken = saying([], "broken");
+    assert.equal(await failureOf({ router: saying([]) }, { router: broken, ignoreErrors: true }), undefined);
+    assert.equal(await failureOf({ router: saying([]) }, { router: broken }), "broken");
+    assert.equal(await failureOf({ router: broken, ignoreErrors: true }), "broken");
+  });
+
+  test("a router that is too late has failed, and one that begins later is asked", async () => {
+    const late = parallel([{ router: silent(), timeoutMs: 20 }]);
+    assert.equal((await outcome(late.findPeer?.(one, soon()))).failure, "no answer within 20ms");
+    const whole = parallel([{ router: silent() }], 20);
+    assert.equal((await outcome(whole.findPeer?.(one, soon()))).failure, "no answer within 20ms");
+    const delayed = parallel([
+      { router: silent(), timeoutMs: 20, ignoreErrors: true },
+      { router: saying([peer(one)]), delayMs: 10 },
+    ]);
+    assert.deepEqual(idsIn((await outcome(delayed.findPeer?.(one, soon()))).events), [one.toString()]);
+  });
+
+  test("who is no longer waited for is told so, and the reason is thrown", async () => {
+    const leaving = new AbortController();
+    const slow = silent();
+    const asked = outcome(
+      parallel([{ router: slow }, { router: saying([]) }]).findPeer?.(one, { signal: leaving.signal }),
+    );
+    await new Promise(setImmediate);
+    leaving.abort(new Error("left"));
+    assert.deepEqual(await asked, { events: [], failure: "left" });
+    assert.equal(slow.state.wasLeft, true);
+  });
+});
+
+describe("in order", () => {
+  test("the next is asked only when the one before does not know the peer", async () => {
+    const last = saying([peer(two)]);
+    const router = sequential([
+      { router: saying([]) },
+      { router: saying([], "broken"), ignoreErrors: true },
+      { router: saying([peer(one)]) },
+      { router: last },
+    ]);
+    assert.deepEqual(idsIn((await outcome(router.findPeer?.(one, soon()))).events), [one.toString()]);
+    assert.equal(last.state.calls, 0);
+  });
+
+  test("the first with a record is enough; providers come from all", async () => {
+    const last = saying([value("b"), provider(two)]);
+    const router = sequential([{ router: saying([value("a"), provider(one)]) }, { router: last }]);
+    const { events } = await outcome(router.search?.(key, soon()));
+    assert.deepEqual(
+      events.flatMap((event) => (event.value === undefined ? [] : [String(event.value)])),
+      ["a"],
+    );
+    assert.equal(last.state.calls, 0);
+    assert.deepEqual(idsIn((await outcome(router.findProviders?.(cid, soon()))).events), [one, two].map(String));
+  });
+
+  test("a failure that counts ends it", async () => {
+    const last = saying([peer(one)]);
+    const router = sequential([{ router: saying([], "broken") }, { router: last }]);
+    assert.equal((await outcome(router.findPeer?.(one, soon()))).failure, "broken");
+    assert.equal((await outcome(router.provide?.(cid, soon()))).failure, "broken");
+    assert.equal(last.state.calls, 0);
+  });
+});
+
+test("the whole has the methods that one of them has", () => {
+  const finds = only(saying([]), ["findProviders"]);
+  assert.deepEqual(Object.keys(parallel([{ router: finds }, { router: {} }])), ["findProviders", "canProvide"]);
+  assert.equal(parallel([{ router: finds }]).canProvide?.(), false);
+  assert.equal(sequential([{ router: finds }, { router: saying([]) }]).canProvide?.(), true);
+});

@@ -1,0 +1,99 @@
+/** Records of names from a router over HTTP, and to it. */
+import assert from "node:assert/strict";
+import { describe, test } from "node:test";
+import { publicKeyKey, recordKey } from "#node/network/ipns_record/keys.ts";
+import { decodeRecord, encodeRecord } from "#node/network/ipns_record/record.ts";
+import { signRecord } from "#node/network/ipns_record/sign.ts";
+import { formatTimestamp, timestampAfter } from "#node/network/ipns_record/timestamp.ts";
+import { generateKey, type Key } from "#node/storage/keystore/key.ts";
+import { errorsIn, fakeRouter, outcome, soon } from "./support.ts";
+
+const RECORD_TYPE = "application/vnd.ipfs.ipns-record";
+const HOUR_MS = 3_600_000;
+
+const newKey = (): Promise<Key> => generateKey({ type: "ed25519" });
+const signed = (key: Key, lifetime = HOUR_MS) =>
+  signRecord(key, {
+    value: Buffer.from("/ipfs/bafkqaaa"),
+    validity: formatTimestamp(timestampAfter(lifetime)),
+    sequence: 1n,
+    ttl: 0n,
+  });
+const answerOf = (bytes: Uint8Array, type = RECORD_TYPE) =>
+  new Response(Uint8Array.from(bytes), { headers: { "content-type": type } });
+
+const key = await newKey();
+const record = await signed(key);
+const name = recordKey(key.id);
+
+test("a record is asked for by its name in base36, and given when it is signed", async () => {
+  const { router, asked } = fakeRouter(() => answerOf(record));
+  const { events, failure } = await outcome(router.search(name, soon()));
+  assert.equal(failure, undefined);
+  assert.deepEqual(
+    events.map(({ value }) => Buffer.from(value ?? [])),
+    [Buffer.from(record)],
+  );
+  assert.match(asked[0]?.url.pathname ?? "", /^\/routing\/v1\/ipns\/k51[a-z0-9]+$/);
+  assert.equal(asked[0]?.init.headers.accept, RECORD_TYPE);
+});
+
+describe("there is no record", () => {
+  for (const [what, answer] of [
+    ["with another type", () => answerOf(record, "text/plain; charset=utf-8")],
+    ["with status 404", () => new Response("", { status: 404 })],
+  ] as const) {
+    test(what, async () => {
+      assert.deepEqual(await outcome(fakeRouter(answer).router.search(name, soon())), { events: [] });
+    });
+  }
+});
+
+describe("a record that is not valid is a failure of the router", () => {
+  const damaged = Uint8Array.from(record);
+  damaged[damaged.length - 1] = 255 - (damaged.at(-1) ?? 0);
+  const cases: readonly [what: string, bytes: () => Promise<Uint8Array> | Uint8Array, reason: RegExp][] = [
+    ["of another name", async () => signed(await newKey()), /signature verification failed/],
+    ["whose bytes were changed", () => damaged, /router https:\/\/router.example: /],
+    ["that has expired", () => signed(key, -HOUR_MS), /expired record/],
+    ["that is no record", () => Buffer.from("<html>"), /could not be unmarshalled/],
+    ["that is too large", () => Buffer.alloc(1 << 20), /could not be unmarshalled/],
+    [
+      "signed by version 1 alone",
+      () => encodeRecord({ ...decodeRecord(record), signatureV2: new Uint8Array(), data: new Uint8Array() }),
+      /no signature of version 2/,
+    ],
+  ];
+  for (const [what, bytes, reason] of cases) {
+    test(what, async () => {
+      const { router } = fakeRouter(async () => answerOf(await bytes()));
+      const { events, failure } = await outcome(router.search(name, soon()));
+      assert.match(failure ?? "", reason);
+      assert.deepEqual(errorsIn(events), [failure]);
+      assert.equal(events.length, 1);
+    });
+  }
+});
+
+test("a record is put as it is; what the router refuses has failed", async () => {
+  let status = 200;
+  const { router, asked } = fakeRouter(() => new Response("bad record", { status }));
+  assert.deepEqual(await outcome(router.put({ key: name, value: record }, soon())), { events: [] });
+  const [{ url, init } = assert.fail()] = asked;
+  assert.equal(init.method, "PUT");
+  assert.match(url.pathname, /^\/routing\/v1\/ipns\/k51/);
+  assert.equal(init.headers["content-type"], RECORD_TYPE);
+  assert.deepEqual(Buffer.from(init.body as Uint8Array), Buffer.from(record));
+  for (status of [400, 404]) {
+    const { failure } = await outcome(router.put({ key: name, value: record }, soon()));
+    assert.equal(failure, `router https://router.example: status ${status}`);
+  }
+});
+
+test("public keys are neither asked for nor put", async () => {
+  const { router, asked } = fakeRouter(() => assert.fail("asked"));
+  const other = publicKeyKey(key.id);
+  assert.deepEqual(await outcome(router.search(other, soon())), { events: [] });
+  assert.deepEqual(await outcome(router.put({ key: other, value: record }, soon())), { events: [] });
+  assert.deepEqual(asked, []);
+});
