@@ -10,10 +10,13 @@ import { fileURLToPath } from "node:url";
 const tests = fileURLToPath(new URL("..", import.meta.url));
 
 /** The files of a process have the time of one together: few enough that a busy machine ends in time. */
-const MAX_FILES = 10;
+const MAX_FILES = 16;
 
 /** Files that start programs spend most of their time waiting for them: each counts as two. */
 const WITH_PROGRAMS = /\b(?:child_process|spawn|Program)\b|\bPlace\.\w/;
+
+/** Those that play hundreds of calls or read all sources: few of them to a process. */
+const OF_MANY_CALLS = /\/test\/contract\//;
 
 /**
  * Words of files that measure what belongs to the whole process: its memory, its open sockets and timers. Others may
@@ -68,7 +71,7 @@ function grouped(files) {
   const groups = [];
   let room = 0;
   for (const file of files) {
-    const size = WITH_PROGRAMS.test(readFileSync(file, "utf8")) ? 2 : 1;
+    const size = OF_MANY_CALLS.test(file) || WITH_PROGRAMS.test(readFileSync(file, "utf8")) ? 2 : 1;
     if (size > room) {
       groups.push([]);
       room = MAX_FILES;

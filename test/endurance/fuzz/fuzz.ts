@@ -214,10 +214,11 @@ async function askHealthy(client: Client): Promise<string> {
   }
 }
 
-/** The connection was reset: of a request of HTTP/2 that is the cause. */
+/** The connection was reset or ended: a request of HTTP/2 was cancelled then, or has the reset as its cause. */
 function isReset(error: unknown): boolean {
-  const { code, cause } = error as NodeJS.ErrnoException;
-  return code === "ECONNRESET" || code === "EPIPE" || (cause !== undefined && isReset(cause));
+  const { code, cause } = error as { readonly code?: unknown; readonly cause?: unknown };
+  const isCut = code === "ECONNRESET" || code === "EPIPE" || code === http2.constants.NGHTTP2_CANCEL;
+  return isCut || (cause !== undefined && isReset(cause));
 }
 
 /** Well-formed frames with odd contents, sometimes reset half-way. */

@@ -5,6 +5,7 @@ import { describe, type TestContext, test } from "node:test";
 import { WebSocket } from "ws";
 import { createTestHost, type TestHostOptions } from "#core/testing/index.ts";
 import type { HttpProvider, Module, ModuleFunction, WebSocketConnection, WebSocketEvent } from "#core/types.ts";
+import { eventually } from "#test/support/eventually.ts";
 import { RawConnection, rawExchange } from "#test/support/raw.ts";
 import { handshake, handshakeStatus, openRaw, SocketClient } from "#test/support/websocket.ts";
 
@@ -83,7 +84,7 @@ describe("over TLS", () => {
     );
     using stuck = await SocketClient.open(host.url("/chat/flood", "https"));
     stuck.ws.pause();
-    while (sockets.length === 0) await new Promise((resolve) => setTimeout(resolve, 2));
+    await eventually("the module has the socket", () => sockets.length > 0, { every: 2 });
     assert.deepEqual(await sockets[0]?.closed, { code: 1006, reason: "the client does not read" });
     assert.deepEqual(
       host.log().filter((line) => line.includes('"level":"error"')),
@@ -199,7 +200,7 @@ describe("modules that leave", () => {
     assert.equal(await second.close().then(({ code }) => code), 1005);
     first.send("still here");
     assert.equal(await first.next(), "still here");
-    while (host.holds("chat") > 1) await new Promise((resolve) => setTimeout(resolve, 2));
+    await eventually("one socket is left", () => host.holds("chat") === 1, { every: 2 });
 
     await host.host.reload("chat");
     assert.deepEqual(await first.closed, { code: 1012, reason: "" });

@@ -39,10 +39,14 @@ export function typeErrors(files: readonly string[]): string[] {
   try {
     writeFileSync(join(folder, "tsconfig.json"), JSON.stringify({ ...settings, files }));
     const compiler = join(project, "node_modules/typescript-native/bin/tsc");
-    const { status, stdout, stderr } = spawnSync(process.execPath, [compiler, "-p", folder, "--pretty", "false"], {
-      cwd: folder,
-      encoding: "utf8",
-    });
+    const { status, stdout, stderr } = spawnSync(
+      process.execPath,
+      [compiler, "-p", folder, "--pretty", "false", "--singleThreaded"],
+      {
+        cwd: folder,
+        encoding: "utf8",
+      },
+    );
     // A message may go on in lines that are indented.
     const told = Array.from(
       stdout.matchAll(/^(\S.*?)\((\d+),\d+\): error \w+: (.*(?:\n\s.*)*)/gm),

@@ -5,6 +5,7 @@ import { connect } from "node:net";
 import { PassThrough, Readable } from "node:stream";
 import { describe, test } from "node:test";
 import type { HttpEvent, HttpFinishedEvent } from "#core/types.ts";
+import { eventually } from "#test/support/eventually.ts";
 import { TestService } from "#test/support/service.ts";
 
 function fetchRaw(url: string): Promise<{ response: IncomingMessage; body: string }> {
@@ -337,7 +338,7 @@ describe("answers", () => {
     const hanging = fetchRaw(host.url("/app/never"));
     hanging.catch(() => undefined);
     await entered.promise;
-    while (host.mount.active.size === 0) await new Promise((resolve) => setTimeout(resolve, 5));
+    await eventually("the request has begun", () => host.mount.active.size > 0, { every: 5 });
     await host.mount.retire(0.05);
     await assert.rejects(hanging);
   });

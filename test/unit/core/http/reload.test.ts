@@ -2,6 +2,7 @@ import assert from "node:assert/strict";
 import { Agent, request } from "node:http";
 import { test } from "node:test";
 import { createTestHost } from "#core/testing/index.ts";
+import { eventually } from "#test/support/eventually.ts";
 
 /** One request on a kept-alive connection: its status, or the error's code. */
 function ask(port: number, agent: Agent, method: string, body: string): Promise<number | string> {
@@ -46,7 +47,7 @@ test("no request on kept-alive connections fails while a module, and the HTTP mo
     await started.host.reload("echo");
     await started.host.reload("http");
     const before = outcomes[200] ?? 0;
-    while ((outcomes[200] ?? 0) < before + 20) await new Promise((resolve) => setTimeout(resolve, 2));
+    await eventually("20 more are answered", () => (outcomes[200] ?? 0) >= before + 20, { every: 2 });
   }
   stop = true;
   await Promise.all(clients);

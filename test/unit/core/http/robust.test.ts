@@ -6,6 +6,7 @@ import { Readable } from "node:stream";
 import { describe, test } from "node:test";
 import { format } from "node:util";
 import type { HttpErrorEvent, HttpEvent } from "#core/types.ts";
+import { eventually } from "#test/support/eventually.ts";
 import { TestService } from "#test/support/service.ts";
 
 /** Sends a request head and goes away as soon as the handler runs. */
@@ -113,7 +114,7 @@ describe("what careless handlers, hooks and clients cannot do", () => {
     const socket = connect({ port: host.port, host: "127.0.0.1", noDelay: true });
     socket.on("error", () => undefined);
     socket.write("GET /app/ HTTP/1.1\r\nHost: a\r\n\r\n");
-    while (host.mount.active.size === 0) await new Promise((resolve) => setTimeout(resolve, 2));
+    await eventually("the request has begun", () => host.mount.active.size > 0, { every: 2 });
     for (let piece = 0; piece < 20; piece += 1) {
       socket.write("\u0000garbage\r\n\r\n");
       await new Promise((resolve) => setTimeout(resolve, 2));
@@ -241,7 +242,7 @@ describe("what careless handlers, hooks and clients cannot do", () => {
     await using host = await TestService.start({ route: { "POST /": (event: HttpEvent) => event.request.body } });
     const socket = connect({ port: host.port, host: "127.0.0.1" });
     socket.write("POST /app/ HTTP/1.1\r\nHost: a\r\nContent-Length: 5\r\nConnection: close\r\n\r\nhe");
-    while (host.mount.active.size === 0) await new Promise((resolve) => setTimeout(resolve, 2));
+    await eventually("the request has begun", () => host.mount.active.size > 0, { every: 2 });
     host.service.mount([]);
     const retired = host.mount.retire(5);
     socket.write("llo");

@@ -7,6 +7,7 @@ import { setTimeout as sleep } from "node:timers/promises";
 import { WebSocket } from "ws";
 import { createTestHost } from "#core/testing/index.ts";
 import type { MadeToken, Module, NewToken, ServerTokens } from "#core/types.ts";
+import { eventually } from "#test/support/eventually.ts";
 import { callAt } from "#test/unit/modules/mod_http_admin/support.ts";
 import { folderOf, pluginHost } from "../module/support.ts";
 
@@ -151,7 +152,7 @@ describe("an app that asks for tokens", () => {
     const socket = new WebSocket(url, { headers: { Authorization: `Bearer ${await secretOf()}` } });
     await once(socket, "open");
     socket.send("hello");
-    while (called.length === 0) await sleep(5);
+    await eventually("the message has come", () => called.length > 0, { every: 5 });
     await tokens.revoke("anna");
     const [code, reason] = await once(socket, "close");
     assert.deepEqual([code, String(reason)], [1008, "the token is no longer good"]);

@@ -3,6 +3,7 @@ import { describe, test } from "node:test";
 import { mayConnect, originPolicy } from "#core/http/origins.ts";
 import type { HttpFinishedEvent, ModhostError, WebSocketEvent } from "#core/index.ts";
 import { HttpError } from "#core/util/errors.ts";
+import { eventually } from "#test/support/eventually.ts";
 import { RawConnection, rawExchange } from "#test/support/raw.ts";
 import { TestService } from "#test/support/service.ts";
 import { handshake, handshakeStatus, SocketClient } from "#test/support/websocket.ts";
@@ -236,7 +237,7 @@ describe("requests that are no good handshake", () => {
     await using host = await TestService.start({ route: { "WS /": accept, "GET /slow": () => release.promise } });
     using connection = await RawConnection.open(host.port);
     connection.write(`GET /app/slow HTTP/1.1\r\nHost: a\r\n\r\n${handshake("/app/")}`);
-    while (host.mount.active.size === 0) await new Promise((resolve) => setTimeout(resolve, 2));
+    await eventually("the request has begun", () => host.mount.active.size > 0, { every: 2 });
     release.resolve("slow");
     await connection.until(/200 OK.*slow.*426 Upgrade Required/s);
   });

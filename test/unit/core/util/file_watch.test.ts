@@ -7,10 +7,9 @@ import { basename, join } from "node:path";
 import { describe, type TestContext, test } from "node:test";
 import { setTimeout as sleep } from "node:timers/promises";
 import { FileWatch, type FileWatchDeps } from "#core/util/file_watch.ts";
+import { eventually } from "#test/support/eventually.ts";
 
-async function until(holds: () => boolean): Promise<void> {
-  while (!holds()) await sleep(5);
-}
+const until = (holds: () => boolean) => eventually(String(holds), holds, { every: 5 });
 
 async function watching(t: TestContext, names: readonly string[], deps: Partial<FileWatchDeps> = {}) {
   const folder = await mkdtemp(join(tmpdir(), "modhost-watch-"));

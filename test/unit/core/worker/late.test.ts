@@ -4,6 +4,7 @@ import { request } from "node:http";
 import { test } from "node:test";
 import { setTimeout as sleep } from "node:timers/promises";
 import type { TestHost } from "#core/testing/index.ts";
+import { eventually } from "#test/support/eventually.ts";
 import { logged, pluginHost, stateOf } from "../module/support.ts";
 
 const config = { isolated_timeout: 60, isolated_heap: "64MiB" };
@@ -42,9 +43,11 @@ test("what an isolated module provides once it is loaded is served, and gone wit
   const running = await pluginHost(t, { "mod_late.js": source }, config);
   assert.equal((await running.inject("/shop")).status, 404);
   running.host.fire("open", { name: "shop" });
-  while ((await running.inject("/shop")).status !== 200) await sleep(5);
+  const isServed = (path: string) =>
+    eventually(`${path} is served`, async () => (await running.inject(path)).status === 200, { every: 5 });
+  await isServed("/shop");
   running.host.fire("open", { name: "stall" });
-  while ((await running.inject("/stall")).status !== 200) await sleep(5);
+  await isServed("/stall");
   assert.match(await body(running, "/shop"), /^shop /);
   await running.unload("late");
   assert.equal((await running.inject("/shop")).status, 404);
@@ -61,7 +64,7 @@ test("the id of a request is the same in the worker as in the host", { timeout: 
   const running = await pluginHost(t, sources, config);
   const id = await body(running, "/shop");
   assert.notEqual(await body(running, "/shop"), id);
-  while (!logged(running, "info").some(({ msg }) => msg === `id ${id}`)) await sleep(5);
+  await eventually(`${id} is logged`, () => logged(running, "info").some(({ msg }) => msg === `id ${id}`));
 });
 
 test("Koa middleware of an isolated app is asked for all of its paths, and passes on what it does not answer", {
@@ -140,7 +143,7 @@ test("an upload of 256 MiB goes through an isolated module whose memory is far l
     };
     write();
   });
-  while (Number(await body(running, "/big/read")) < 1_000_000) await sleep(10);
+  await eventually("a megabyte is read", async () => Number(await body(running, "/big/read")) >= 1_000_000);
   for (let last = -1; last !== written; await sleep(100)) last = written;
   assert.ok(written < 32, `${written} MiB were taken of a handler that reads one`);
   await body(running, "/big/go");

@@ -5,6 +5,7 @@ import { join } from "node:path";
 import { describe, type TestContext, test } from "node:test";
 import { createHost, type HostOptions, type InlineModule } from "#core/index.ts";
 import type { Change, ConfigCheck, ConfigFile, OptionState } from "#core/types.ts";
+import { eventually } from "#test/support/eventually.ts";
 import { folderOf } from "#test/unit/core/module/support.ts";
 import { callAt } from "./support.ts";
 
@@ -215,7 +216,7 @@ describe("saving", () => {
     await save(`${head}config_watch: true\nvault_size: 5\n`);
     await writeFile(file, `${head}config_watch: true\nvault_size: 6\n`);
     const changes = async () => (await call<Change[]>("GET", "/changes")).value.map(({ by }) => by);
-    while (!(await changes()).includes("file watch")) await new Promise((resolve) => setTimeout(resolve, 20));
+    await eventually("the change of the file is listed", async () => (await changes()).includes("file watch"));
     assert.deepEqual(await changes(), ["admin socket", "file watch"]);
   });
 

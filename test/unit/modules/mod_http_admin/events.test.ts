@@ -4,6 +4,7 @@ import { connect } from "node:net";
 import { describe, type TestContext, test } from "node:test";
 import { setTimeout as sleep } from "node:timers/promises";
 import type { Change } from "#core/types.ts";
+import { eventually } from "#test/support/eventually.ts";
 import { type AdminHost, adminHost } from "./support.ts";
 
 const MAX_STREAMS = 100;
@@ -56,7 +57,7 @@ const followers = (running: AdminHost) =>
   (running.host.modules().find(({ name }) => name === "http_admin")?.holds.follower ?? 0) - KEPT;
 
 async function until(isSo: () => boolean): Promise<void> {
-  while (!isSo()) await sleep(5);
+  await eventually(String(isSo), isSo, { every: 5 });
 }
 
 async function serving(t: TestContext, config: Record<string, unknown> = {}): Promise<AdminHost> {

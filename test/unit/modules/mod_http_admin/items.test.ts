@@ -4,6 +4,7 @@ import { describe, type TestContext, test } from "node:test";
 import { setTimeout as sleep } from "node:timers/promises";
 import { defineOperation, HttpError } from "#core/index.ts";
 import type { AdminItem, AdminTopic, Module } from "#core/types.ts";
+import { eventually } from "#test/support/eventually.ts";
 import { type AdminHost, adminHost, callAt } from "./support.ts";
 
 type Plain = (module: Module) => unknown;
@@ -237,14 +238,12 @@ test("a topic that a module adds is followed while somebody listens, by the inst
     resolve({ text: () => text, close: () => response.destroy() });
   }).end();
   const { text, close } = await promise;
-  const until = async (pattern: RegExp) => {
-    while (!pattern.test(text())) await sleep(5);
-  };
+  const until = (pattern: RegExp) => eventually(`${pattern} is told`, () => pattern.test(text()));
   await until(/event: notes_news\ndata: "1"/);
   await running.reload("notes");
   await until(/event: notes_news\ndata: "2"/);
   close();
-  while (told.length < 4) await sleep(5);
+  await eventually("the last source has ended", () => told.length === 4);
   assert.deepEqual(told, ["begin 1", "end 1", "begin 2", "end 2"]);
   const unknown = await running.call<{ error: { message: string } }>("GET", "/events?topics=nothing");
   assert.match(unknown.value.error.message, /topics are log, .*notes_news/);

@@ -1,10 +1,10 @@
 import assert from "node:assert/strict";
 import { request } from "node:http";
 import { describe, test } from "node:test";
-import { setTimeout as sleep } from "node:timers/promises";
 import { parseCid } from "modhost/node";
 import type { Change } from "#core/types.ts";
 import type { FilesPage, FilesStat, Uploaded } from "#modules/mod_http_admin_node/types.ts";
+import { eventually } from "#test/support/eventually.ts";
 import { sharedNode, startNode } from "./support.ts";
 
 const shared = sharedNode();
@@ -58,8 +58,9 @@ describe("an upload", () => {
     sent.on("error", () => undefined).on("close", resolve);
     await new Promise((written) => sent.write(Buffer.alloc(500_000), written));
     // Until the server has begun with it.
-    while (host.node.lowLevel.pins.guarded().next().done && (await host.node.lowLevel.stat()).blocks < 3)
-      await sleep(5);
+    const { lowLevel } = host.node;
+    const hasBegun = async () => !lowLevel.pins.guarded().next().done || (await lowLevel.stat()).blocks >= 3;
+    await eventually("the server has begun with the upload", hasBegun, { every: 5 });
     sent.destroy();
     await closed;
     // What is under way is over when the module has gone.

@@ -1,6 +1,5 @@
 import assert from "node:assert/strict";
 import { after, before, describe, test } from "node:test";
-import { setTimeout as sleep } from "node:timers/promises";
 import type { Change } from "#core/types.ts";
 import type {
   BitswapState,
@@ -19,6 +18,7 @@ import type {
   PinState,
   RemoteServiceState,
 } from "#modules/mod_http_admin_node/types.ts";
+import { eventually } from "#test/support/eventually.ts";
 import { type NodeHost, sharedNode, startNode } from "./support.ts";
 
 const shared = sharedNode();
@@ -245,7 +245,7 @@ describe("two nodes on loopback", () => {
     // Either may dial the other again at once, to announce the blocks or to see whether it can: that is another connection.
     const isListed = async () =>
       (await one.get<PeerList>("/node/peers")).peers.some((each) => each.id === id && each.opened === peer?.opened);
-    while (await isListed()) await sleep(50);
+    await eventually("the connection is not listed any more", async () => !(await isListed()), { every: 50 });
   });
 
   test("cancel what does not come", async () => {

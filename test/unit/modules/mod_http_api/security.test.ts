@@ -3,7 +3,7 @@ import { readFile } from "node:fs/promises";
 import { networkInterfaces } from "node:os";
 import { join } from "node:path";
 import { after, before, describe, test } from "node:test";
-import { setTimeout as delay } from "node:timers/promises";
+import { eventually } from "#test/support/eventually.ts";
 import { rawExchange } from "#test/support/raw.ts";
 import { type RpcHost, startRpc } from "./commands/support.ts";
 import { replyOf } from "./support.ts";
@@ -114,7 +114,7 @@ test("tokens and what is in queries reach no log", async () => {
     await rawExchange(logged.http, head);
   }
   const requests = async () => readFile(join(logged.folder, "requests.log"), "utf8");
-  while ((await requests()).split("/api/v0/cat").length < 3) await delay(10);
+  await eventually("both are in the log", async () => (await requests()).split("/api/v0/cat").length >= 3);
   const written = `${await requests()}${logged.log()}`;
   for (const secret of [token, "wrong-guess", "QmSecretPath"]) assert.ok(!written.includes(secret), written);
 });

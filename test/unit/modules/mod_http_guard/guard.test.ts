@@ -4,9 +4,9 @@ import { mkdir, mkdtemp, rm, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { describe, test } from "node:test";
-import { setTimeout } from "node:timers/promises";
 import type { Module, ModuleFunction } from "#core/types.ts";
 import { keepPassword } from "#modules/mod_http_guard/passwords.ts";
+import { eventually } from "#test/support/eventually.ts";
 import { startHost } from "#test/support/host.ts";
 import { rawExchange } from "#test/support/raw.ts";
 import { SocketClient } from "#test/support/websocket.ts";
@@ -244,7 +244,7 @@ test("a changed guard is in force at once, and leaves open websockets and the ap
     assert.equal(await one.next(), "still there?");
   }
   await writeFile(join(server.folder, "users.txt"), await line("benjamin"));
-  while (!/users was read again/.test(server.log())) await setTimeout(50);
+  await eventually("the file is read again", () => /users was read again/.test(server.log()));
   assert.match(await server.get("/hello/", { authorization: basic("anna:a") }), /401/, "taken out of the file");
   await assert.rejects(server.apply({ ...rest, http_guard: { hello: { rate: "no" } } }), /http_guard\.hello\.rate/);
   assert.match(await server.get("/hello/"), /401/, "what is refused changes nothing");

@@ -3,6 +3,7 @@ import assert from "node:assert/strict";
 import { once } from "node:events";
 import { type AddressInfo, createServer, type Socket } from "node:net";
 import { describe, test } from "node:test";
+import { eventually } from "#test/support/eventually.ts";
 import { proxied, track, upstream } from "./proxied.ts";
 
 /** A server of bytes: what it answers to whatever comes. */
@@ -26,13 +27,7 @@ async function nowhere(): Promise<string> {
   return server.url;
 }
 
-async function until(isSo: () => boolean | Promise<boolean>): Promise<void> {
-  const end = Date.now() + 10_000;
-  while (!(await isSo())) {
-    if (Date.now() > end) throw new Error("it did not come to that");
-    await new Promise((resolve) => setTimeout(resolve, 20));
-  }
-}
+const until = (isSo: () => boolean | Promise<boolean>) => eventually(String(isSo), isSo);
 
 describe("a client is answered", () => {
   test("502 where the upstream is not there, is lost, or speaks no HTTP, by a page that tells nothing of it", async () => {

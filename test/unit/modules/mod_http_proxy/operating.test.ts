@@ -9,6 +9,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { describe, test } from "node:test";
 import { makeSelfSigned } from "#core/tls/self_signed.ts";
+import { eventually } from "#test/support/eventually.ts";
 import { reconfigured } from "#test/unit/core/operations/reconfigured.ts";
 import { adminHost } from "#test/unit/modules/mod_http_admin/support.ts";
 import { proxied, upstream } from "./proxied.ts";
@@ -128,7 +129,7 @@ describe("a change of the configuration", () => {
     assert.deepEqual([await host.get("/app"), await host.get("/more")], ["next", "next"]);
     finish?.();
     assert.equal(await running, "begun ended");
-    while (former.sockets.size > 0) await new Promise((resolve) => setTimeout(resolve, 10));
+    await eventually("the connections to the former are closed", () => former.sockets.size === 0);
     await assert.rejects(host.apply(set({ app: { upstreams: ["none"] } })), /http_proxy\.app\.upstreams/);
     assert.equal(await host.get("/app"), "next", "what is refused changes nothing");
     await host.apply(set({ more: { upstreams: [next.url] } }));

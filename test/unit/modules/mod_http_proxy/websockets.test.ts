@@ -3,6 +3,7 @@ import assert from "node:assert/strict";
 import { once } from "node:events";
 import { describe, test } from "node:test";
 import { WebSocketServer } from "ws";
+import { eventually } from "#test/support/eventually.ts";
 import { RawConnection } from "#test/support/raw.ts";
 import { handshake, handshakeStatus, SocketClient } from "#test/support/websocket.ts";
 import { reconfigured } from "#test/unit/core/operations/reconfigured.ts";
@@ -39,7 +40,7 @@ describe("a proxied websocket", () => {
       assert.equal(server.seen.at(-1), "/ws?a=1 https://elsewhere.test 127.0.0.1");
       assert.deepEqual(await client.close(4001, "enough"), { code: 4001, reason: "enough" });
     }
-    while (server.closed.length < 2) await new Promise((resolve) => setTimeout(resolve, 10));
+    await eventually("the server has heard of both ends", () => server.closed.length >= 2);
     assert.deepEqual(server.closed, [4001, 4001]);
 
     using left = await SocketClient.open(`http://127.0.0.1:${host.http}/app/ws`);

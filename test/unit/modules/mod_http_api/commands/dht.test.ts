@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
 import { after, before, test } from "node:test";
-import { setTimeout as pause } from "node:timers/promises";
+import { eventually } from "#test/support/eventually.ts";
 import { type Called, type RpcHost, startRpc } from "./support.ts";
 
 const nobody = "12D3KooWGC6TvWhfapngX6wvJHMYvKpDMXPb3ZnCZ6dMoaMtimQ5";
@@ -54,7 +54,7 @@ before(async () => {
   id.b = facts.ID;
   swarmB = facts.Addresses[0] as string;
   await a.call(`swarm/connect?arg=${swarmB}`);
-  while ((await peersOf(a)) === 0 || (await peersOf(b)) === 0) await pause(10);
+  await eventually("each knows the other", async () => (await peersOf(a)) > 0 && (await peersOf(b)) > 0);
 });
 after(() => Promise.all([a, b, alone, offline].map((host) => host.stop())));
 

@@ -3,8 +3,8 @@ import { once } from "node:events";
 import { createServer } from "node:http";
 import type { AddressInfo } from "node:net";
 import { after, before, test } from "node:test";
-import { setTimeout as pause } from "node:timers/promises";
 import { decode, encode } from "@dnsquery/dns-packet";
+import { eventually } from "#test/support/eventually.ts";
 import { type RpcHost, startRpc } from "./support.ts";
 
 interface Path {
@@ -57,7 +57,7 @@ before(async () => {
   id = (await offline.value<{ ID: string }>("id")).ID;
   const { Addresses } = await b.value<{ Addresses: readonly string[] }>("id");
   assert.equal((await a.call(`swarm/connect?arg=${Addresses[0]}`)).status, 200);
-  while ((await tableOf(a)) + (await tableOf(b)) < 2) await pause(10);
+  await eventually("each has the other in its table", async () => (await tableOf(a)) + (await tableOf(b)) >= 2);
 });
 after(async () => {
   await Promise.all(hosts().map((host) => host?.stop()));

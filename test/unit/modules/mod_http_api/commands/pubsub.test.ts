@@ -2,6 +2,7 @@ import assert from "node:assert/strict";
 import { after, before, describe, test } from "node:test";
 import { create as createOld } from "ipfs-http-client";
 import { create as createNew } from "kubo-rpc-client";
+import { eventually } from "#test/support/eventually.ts";
 import { type RpcHost, startRpc } from "./support.ts";
 
 const off = "experimental pubsub feature not enabled. Run daemon with --enable-pubsub-experiment to use.";
@@ -189,7 +190,7 @@ describe("pubsub in the form of later clients", () => {
       const heard = Promise.withResolvers<Heard>();
       await there.pubsub.subscribe(topic, heard.resolve);
       assert.deepEqual(await there.pubsub.ls(), [topic]);
-      while ((await here.pubsub.peers(topic)).length === 0) await new Promise((resolve) => setTimeout(resolve, 20));
+      await eventually("the subscriber is known", async () => (await here.pubsub.peers(topic)).length > 0);
       assert.deepEqual((await here.pubsub.peers(topic)).map(String), [await idOf(b)]);
       const data = Uint8Array.of(0, 255, 10, 13, 65);
       await here.pubsub.publish(topic, data);
@@ -199,7 +200,7 @@ describe("pubsub in the form of later clients", () => {
       assert.equal(message.from.toString(), await idOf(a));
       assert.ok(message.sequenceNumber > 1_000_000_000_000_000_000n);
       await there.pubsub.unsubscribe(topic, heard.resolve);
-      while ((await there.pubsub.ls()).length > 0) await new Promise((resolve) => setTimeout(resolve, 20));
+      await eventually("the topic is left", async () => (await there.pubsub.ls()).length === 0);
     });
   }
 

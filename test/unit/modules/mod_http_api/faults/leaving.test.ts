@@ -4,6 +4,7 @@ import { once } from "node:events";
 import { type ClientRequest, type IncomingMessage, request } from "node:http";
 import { after, before, describe, test } from "node:test";
 import { setTimeout as delay } from "node:timers/promises";
+import { eventually } from "#test/support/eventually.ts";
 import { type RpcHost, startRpc } from "#test/unit/modules/mod_http_api/commands/support.ts";
 import { multipart } from "#test/unit/modules/mod_http_api/support.ts";
 import { bytesInUse, call, expectHeld, idle, watch } from "./lab.ts";
@@ -26,7 +27,7 @@ const active = async () => {
 
 /** Resolves when the command runs. */
 async function begun(command: string): Promise<void> {
-  while (!(await active()).includes(command)) await delay(5);
+  await eventually(`${command} runs`, async () => (await active()).includes(command), { every: 5 });
 }
 
 /** Nobody holds the node any more: a collection gets it for itself. */
@@ -122,7 +123,7 @@ describe("a client that leaves", () => {
     const waiting = uploading("repo/gc", begin(Buffer.alloc(0)));
     await begun("repo/gc");
     waiting.destroy();
-    while ((await active()).includes("repo/gc")) await delay(5);
+    await eventually("repo/gc is over", async () => !(await active()).includes("repo/gc"), { every: 5 });
     const other = await call(host, "add?quieter=true", "not kept waiting");
     assert.deepEqual([other.status, other.message], [200, undefined]);
     adding.destroy();

@@ -2,9 +2,9 @@ import assert from "node:assert/strict";
 import { readFile, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { after, before, test } from "node:test";
-import { setTimeout as pause } from "node:timers/promises";
 import type { Module, Server } from "#core/types.ts";
 import { waitingList } from "#modules/mod_http_api/http/config_waits.ts";
+import { eventually } from "#test/support/eventually.ts";
 import { type RpcHost, startRpc } from "../commands/support.ts";
 import { ask, multipart } from "../support.ts";
 
@@ -18,10 +18,7 @@ before(async () => {
 });
 after(() => host?.stop());
 
-const until = async (condition: () => boolean | Promise<boolean>) => {
-  const signal = AbortSignal.timeout(60_000);
-  while (!(await condition())) await pause(10, undefined, { signal });
-};
+const until = (condition: () => boolean | Promise<boolean>) => eventually(String(condition), condition);
 const file = () => join(host.folder, "data", "repo", "config");
 const set = (key: string, value: unknown, headers: Record<string, string> = {}) =>
   ask(host.http, `config?arg=${key}&arg=${encodeURIComponent(JSON.stringify(value))}&json=true`, { headers });

@@ -2,8 +2,8 @@ import assert from "node:assert/strict";
 import { readFile } from "node:fs/promises";
 import { join } from "node:path";
 import { after, before, describe, test } from "node:test";
-import { setTimeout as pause } from "node:timers/promises";
 import { openRepo } from "#node/storage/repo/repo.ts";
+import { eventually } from "#test/support/eventually.ts";
 import { type RpcHost, startOnline, startRpc } from "#test/unit/modules/mod_http_api/commands/support.ts";
 import { type Answer, askAt } from "../support.ts";
 
@@ -50,8 +50,7 @@ describe("at Addresses.Gateway of a repo", () => {
     await host.host.load("http_gateway");
     assert.equal((await ask(`/ipfs/${cid}`)).status, 200);
     const url = `http://127.0.0.1:${port()}`;
-    const signal = AbortSignal.timeout(60_000);
-    while ((await file().catch(() => "")) !== url) await pause(10, undefined, { signal });
+    await eventually(`the file names ${url}`, async () => (await file().catch(() => "")) === url);
   });
 
   test("Gateway of the config counts as soon as it is written", async () => {

@@ -1,5 +1,5 @@
 /** Two nodes that know each other, of which one is asked for routes at its gateway. */
-import { setTimeout as pause } from "node:timers/promises";
+import { eventually } from "#test/support/eventually.ts";
 import { type RpcHost, startOnline } from "#test/unit/modules/mod_http_api/commands/support.ts";
 
 export interface RoutingPair extends AsyncDisposable {
@@ -22,7 +22,8 @@ export async function startRoutingPair(config: Record<string, unknown> = {}): Pr
   const swarm = facts.Addresses[0] as string;
   await asked.call(`swarm/connect?arg=${swarm}`);
   for (const host of hosts) {
-    while (!(await host.call("stats/dht?arg=lan")).text.includes('"Connected":true')) await pause(10);
+    const isConnected = async () => (await host.call("stats/dht?arg=lan")).text.includes('"Connected":true');
+    await eventually("the tables of the two have each other", isConnected);
   }
   const port = asked.host.listening().find(({ service }) => service === "http_api_gateway")?.port;
   return {

@@ -8,6 +8,7 @@ import { text } from "node:stream/consumers";
 import { after, before, test } from "node:test";
 import { createNode, type IdResult, type Node, type PubsubMessage, type QueryEvent } from "modhost/node";
 import { CID } from "multiformats/cid";
+import { eventually } from "#test/support/eventually.ts";
 
 const MISSING = "bafkreifjjcie6lypi6ny7amxnfftagclbuxndqonfipmb64f2km2devei4";
 const OFFLINE = { message: "this command must be run in online mode. Try running 'ipfs daemon' first" };
@@ -21,10 +22,7 @@ let idB: IdResult;
 const open = (name: string, options: { offline?: boolean } = {}): Promise<Node> =>
   createNode({ repo: join(folder, name), pubsub: true, namesOverPubsub: true, ...options });
 
-/** Waits until it holds; the time limit of the test ends what never does. */
-async function until(holds: () => Promise<boolean>): Promise<void> {
-  while (!(await holds())) await new Promise((resolve) => setTimeout(resolve, 10));
-}
+const until = (holds: () => Promise<boolean>) => eventually(String(holds), holds);
 
 before(async () => {
   folder = await mkdtemp(join(tmpdir(), "modhost-api-"));

@@ -5,6 +5,7 @@ import { createInterface } from "node:readline";
 import { describe, test } from "node:test";
 import { fileURLToPath } from "node:url";
 import { clientNode } from "#node/client_node.ts";
+import { eventually } from "#test/support/eventually.ts";
 import { bytes, MountPlace, skip } from "./support.ts";
 
 const program = fileURLToPath(new URL("../../../../fixtures/mount/node.ts", import.meta.url));
@@ -36,7 +37,7 @@ async function gone(pid: number): Promise<void> {
 }
 
 async function nothingMounted(place: MountPlace): Promise<void> {
-  while ((await place.mounted()).length > 0) await new Promise((resolve) => setTimeout(resolve, 10));
+  await eventually("nothing is mounted", async () => (await place.mounted()).length === 0);
 }
 
 describe("whoever is killed, nothing stays mounted", { skip }, () => {

@@ -4,6 +4,7 @@ import { readFile, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { test } from "node:test";
 import { parseMultiaddr, splitPeer } from "#node/network/swarm/multiaddr.ts";
+import { eventually } from "#test/support/eventually.ts";
 import { GoIpfs, withoutGoIpfs } from "#test/support/go_ipfs.ts";
 import { follow, startNode, take, textsOf } from "./support.ts";
 
@@ -69,7 +70,7 @@ for (const router of ["gossipsub", "floodsub"]) {
       const us = String(near.network.swarm.id);
       return lists.every(([list]) => list?.Strings?.includes(us)) && near.pubsub.peers("plain").length === 3;
     };
-    while (!(await known())) await new Promise((resolve) => setTimeout(resolve, 50));
+    await eventually("all know each other", known, { every: 50 });
 
     const hex = (id: { toMultihash(): { bytes: Uint8Array } }) => Buffer.from(id.toMultihash().bytes).toString("hex");
     for (const text of ["one", "same", "same"]) await end.pubsub.publish("plain", Buffer.from(text));

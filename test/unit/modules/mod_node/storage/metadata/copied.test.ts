@@ -7,6 +7,7 @@ import { CopiedMetadata } from "#node/storage/metadata/copied.ts";
 import { copyHeader, readCopy, writeCopy } from "#node/storage/metadata/copy_file.ts";
 import { memoryMetadata } from "#node/storage/metadata/memory.ts";
 import type { MetadataStore } from "#node/storage/metadata/store.ts";
+import { eventually } from "#test/support/eventually.ts";
 import { emptyFolder } from "#test/unit/modules/mod_node/storage/repo/support.ts";
 import { metadataContract } from "./contract.ts";
 
@@ -66,7 +67,7 @@ test("what changes while a copy is made is in the next one, which comes by itsel
   };
   store = await CopiedMetadata.open(inner, { path, delayMs: 5 });
   await put(store, "pins/a");
-  while ((await keysIn(path).catch(() => [])).length < 2) await new Promise((resolve) => setTimeout(resolve, 5));
+  await eventually("both keys are copied", async () => (await keysIn(path).catch(() => [])).length >= 2);
   await store.close();
 });
 

@@ -8,12 +8,10 @@ import { ConfigFile } from "#node/storage/repo/config.ts";
 import { watchConfig } from "#node/storage/repo/config_watch.ts";
 import { laterKeys } from "#node/storage/repo/later_keys.ts";
 import { configKeys } from "#node/storage/repo/schema.ts";
+import { eventually } from "#test/support/eventually.ts";
 import { amend, documentIn, newConfig } from "./support.ts";
 
-async function until(condition: () => boolean): Promise<void> {
-  const signal = AbortSignal.timeout(60_000);
-  while (!condition()) await pause(10, undefined, { signal });
-}
+const until = (condition: () => boolean) => eventually(String(condition), condition);
 
 test("every key tells when it applies", () => {
   for (const [path, { applies }] of Object.entries(configKeys))

@@ -6,6 +6,7 @@ import { test } from "node:test";
 import { type LeaseOptions, leaseName, takeLease } from "#node/storage/repo/lease.ts";
 import { isHeld, type LeaseHolder, ownLease, readLease } from "#node/storage/repo/lease_holder.ts";
 import { lockRepo } from "#node/storage/repo/lock.ts";
+import { eventually } from "#test/support/eventually.ts";
 import { emptyFolder } from "./support.ts";
 
 const elsewhere = { host: "elsewhere", machine: "", boot: "another", space: "another pid:[1]", id: "1", pid: 7 };
@@ -64,9 +65,7 @@ test("a lease is renewed, made anew when it is removed, and given up to whoever 
   const lease = await takeLease(folder, options({ onLost: lost.resolve }));
   assert.ok(lease !== undefined);
   const path = join(folder, leaseName);
-  const until = async (is: () => Promise<boolean>) => {
-    while (!(await is())) await new Promise((resolve) => setTimeout(resolve, 5));
-  };
+  const until = (is: () => Promise<boolean>) => eventually(String(is), is, { every: 5 });
   await utimes(path, 0, 0);
   await until(async () => ((await readLease(path))?.renewed ?? 0) > 0);
   await rm(path);
