@@ -9,8 +9,8 @@ import { Line } from "./sources/line.ts";
 
 const mebibyte = 2 ** 20;
 /** Bytes a second of the lines to a peer and a gateway, and of that to a slow gateway. */
-const RATE = 16 * mebibyte;
-const SLOW_RATE = 2 * mebibyte;
+const RATE = 8 * mebibyte;
+const SLOW_RATE = mebibyte;
 
 export interface SourcesBenchOptions {
   readonly rounds?: number;

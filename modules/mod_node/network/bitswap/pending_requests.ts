@@ -12,8 +12,6 @@ export interface RequestQueue {
 export interface PendingOptions {
   /** Blocks that may be on their way now. */
   readonly room?: (() => number) | undefined;
-  /** Milliseconds of silence after which a block is overdue, at least. */
-  readonly minTimeoutMs?: number;
   /** Milliseconds that the first answer is expected to take. */
   readonly latencyMs?: number;
 }
@@ -59,22 +57,19 @@ const blend = (old: number, now: number) => old + (now - old) * 0.25;
 export class PendingRequests {
   readonly #queue: RequestQueue;
   readonly #room: (() => number) | undefined;
-  readonly #minTimeout: number;
   readonly #requests = new Map<string, PendingRequest>();
   readonly #cancelled = new Set<string>();
   #blocks = 0;
   #latency: number;
+  /** It is measured, and no longer a guess. */
+  #isMeasured = false;
   #msPerBlock = INITIAL_MS_PER_BLOCK;
   #size = INITIAL_BLOCK_SIZE;
   #lastReceived = 0;
 
-  constructor(
-    queue: RequestQueue,
-    { room, minTimeoutMs = MIN_TIMEOUT_MS, latencyMs = INITIAL_LATENCY_MS }: PendingOptions = {},
-  ) {
+  constructor(queue: RequestQueue, { room, latencyMs = INITIAL_LATENCY_MS }: PendingOptions = {}) {
     this.#queue = queue;
     this.#room = room;
-    this.#minTimeout = minTimeoutMs;
     this.#latency = latencyMs;
   }
 
@@ -122,7 +117,7 @@ export class PendingRequests {
     const request = this.#requests.get(key);
     if (request === undefined) return this.#cancelled.delete(key) ? "withdrawn" : "never";
     const now = performance.now();
-    if (request.open && request.alone) this.#latency = blend(this.#latency, now - request.at);
+    if (request.open && request.alone) this.#measure(now - request.at);
     this.#size = blend(this.#size, bytes);
     this.#msPerBlock = blend(this.#msPerBlock, now - Math.max(request.at, this.#lastReceived));
     this.#lastReceived = now;
@@ -136,7 +131,7 @@ export class PendingRequests {
     const request = this.#requests.get(key);
     if (request === undefined) return false;
     this.#lastReceived = performance.now();
-    if (request.open) this.#latency = blend(this.#latency, this.#lastReceived - request.at);
+    if (request.open) this.#measure(this.#lastReceived - request.at);
     // A peer that answered HAVE has removed the want-have from its list.
     if (have && !request.block) this.#requests.delete(key);
     if (!have) this.#settle(request);
@@ -167,7 +162,7 @@ export class PendingRequests {
    */
   takeOverdue(all = false): string[] {
     const now = performance.now();
-    const timeout = Math.min(MAX_TIMEOUT_MS, Math.max(this.#minTimeout, 4 * (this.#latency + this.#msPerBlock)));
+    const timeout = Math.min(MAX_TIMEOUT_MS, Math.max(MIN_TIMEOUT_MS, 4 * (this.#latency + this.#msPerBlock)));
     const overdue: string[] = [];
     for (const [key, request] of this.#requests) {
       if (!request.open || !request.block) continue;
@@ -182,6 +177,11 @@ export class PendingRequests {
   /** The whole wantlist, for a peer that has lost it. */
   *entries(): Generator<[key: string, entry: WantlistEntry], void, undefined> {
     for (const [key, request] of this.#requests) yield [key, entryOf(request)];
+  }
+
+  #measure(milliseconds: number): void {
+    this.#latency = this.#isMeasured ? blend(this.#latency, milliseconds) : milliseconds;
+    this.#isMeasured = true;
   }
 
   #settle(request: PendingRequest): void {

@@ -27,7 +27,7 @@ export interface SessionDeps {
 const MIN_SEARCH_INTERVAL_MS = 1000;
 const MAX_SEARCH_INTERVAL_MS = 60_000;
 const SEARCH_TIMEOUT_MS = 60_000;
-/** Milliseconds after which further providers are searched for while blocks come: at first, and then again. */
+/** Milliseconds after which providers are searched for while blocks come: at first, and after any search. */
 const WIDEN_AFTER_MS = 1000;
 const WIDEN_AGAIN_MS = 60_000;
 /** Providers that one search connects to. */
@@ -111,10 +111,11 @@ export class Session implements WantSession {
   /** Searches for providers of a block that does not come; to be called several times a second. */
   tick(): void {
     const now = performance.now();
-    this.#widen(now);
-    if (now < this.#searchAt) return;
-    const stalled = this.#findStalled(now);
-    if (stalled === undefined) return;
+    const stalled = now < this.#searchAt ? undefined : this.#findStalled(now);
+    if (stalled === undefined) {
+      this.#widen(now);
+      return;
+    }
     this.#searchAt = now + this.#searchInterval;
     this.#searchInterval = Math.min(MAX_SEARCH_INTERVAL_MS, this.#searchInterval * 2);
     stalled.searches += 1;
@@ -129,9 +130,7 @@ export class Session implements WantSession {
     this.#widenAt ??= now + WIDEN_AFTER_MS;
     if (now < this.#widenAt) return;
     const cid = this.#root ?? this.wants.values().next().value?.cid;
-    if (cid === undefined || this.#searching !== undefined) return;
-    this.#widenAt = now + WIDEN_AGAIN_MS;
-    void this.#search(cid);
+    if (cid !== undefined) void this.#search(cid);
   }
 
   #findStalled(now: number): Want | undefined {
@@ -156,6 +155,7 @@ export class Session implements WantSession {
     if (providers === undefined || this.#searching !== undefined) return;
     const searching = new AbortController();
     this.#searching = searching;
+    this.#widenAt = performance.now() + WIDEN_AGAIN_MS;
     const signal = AbortSignal.any([searching.signal, AbortSignal.timeout(SEARCH_TIMEOUT_MS)]);
     try {
       let found = 0;

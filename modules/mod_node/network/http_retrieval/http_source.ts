@@ -38,7 +38,6 @@ interface Running {
 
 /** Blocks that are requested of a source that has sent none; one more with each that comes. */
 const FIRST_WINDOW = 2;
-const MIN_TIMEOUT_MS = 500;
 /** The longest time for one block, however it trickles. */
 const MAX_REQUEST_MS = 30_000;
 const MIN_REST_MS = 1000;
@@ -49,8 +48,9 @@ const MAX_MISSES = 100;
 const BAN_OF_FAILING_MS = 60_000;
 const BAN_OF_USELESS_MS = 5 * 60_000;
 const BAN_OF_LIAR_MS = 60 * 60_000;
-/** A slow source gets another chance after so long without a request. */
-const FORGET_AFTER_MS = 5000;
+/** What was slow gets another chance after so long without a request; twice as long each time that others were faster. */
+const MIN_FORGET_MS = 1000;
+const MAX_FORGET_MS = 60_000;
 
 export class HttpSource implements BlockPeer, RequestQueue {
   readonly name: string;
@@ -65,6 +65,7 @@ export class HttpSource implements BlockPeer, RequestQueue {
   #failures = 0;
   #restsUntil = 0;
   #lastAt = performance.now();
+  #forgetAfter = MIN_FORGET_MS;
 
   constructor(deps: HttpSourceDeps) {
     this.#deps = deps;
@@ -72,7 +73,7 @@ export class HttpSource implements BlockPeer, RequestQueue {
     const { workers } = deps;
     const room = () => (workers.active < workers.max ? this.#window : 0);
     // How fast it is shows when it is asked: a new one is tried before those that have much to send.
-    this.pending = new PendingRequests(this, { room, minTimeoutMs: MIN_TIMEOUT_MS, latencyMs: 0 });
+    this.pending = new PendingRequests(this, { room, latencyMs: 0 });
   }
 
   /** Requests are under way. */
@@ -93,7 +94,7 @@ export class HttpSource implements BlockPeer, RequestQueue {
     if (running === undefined) return;
     this.#running.delete(key);
     this.#deps.counts.withdrawn += 1;
-    this.pending.atLeast(performance.now() - running.since);
+    this.#outrun(performance.now() - running.since);
     running.cancel.abort();
   }
 
@@ -109,7 +110,7 @@ export class HttpSource implements BlockPeer, RequestQueue {
       cancel.abort();
       this.#failed("a block takes too long");
     }
-    if (this.isBusy || now - this.#lastAt < FORGET_AFTER_MS) return;
+    if (this.isBusy || now - this.#lastAt < this.#forgetAfter) return;
     this.#lastAt = now;
     this.pending.forget();
   }
@@ -149,6 +150,7 @@ export class HttpSource implements BlockPeer, RequestQueue {
         counts.bytes += outcome.bytes.length;
         this.#hits += 1;
         this.#failures = 0;
+        this.#forgetAfter = MIN_FORGET_MS;
         this.#window = Math.min(this.#deps.workers.max, this.#window + 1);
         await receiver.blocksCame(this, [block], [key]);
         return;
@@ -170,6 +172,12 @@ export class HttpSource implements BlockPeer, RequestQueue {
       case "fault":
         this.#lied(outcome.reason);
     }
+  }
+
+  /** Another source sent what was requested of this one so long ago. */
+  #outrun(milliseconds: number): void {
+    this.pending.atLeast(milliseconds);
+    this.#forgetAfter = Math.min(MAX_FORGET_MS, 2 * this.#forgetAfter);
   }
 
   #lied(reason: string): void {

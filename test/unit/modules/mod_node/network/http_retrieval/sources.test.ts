@@ -1,5 +1,6 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
+import { setTimeout as pause } from "node:timers/promises";
 import type { BlockService } from "#node/storage/blockstore/block_service.ts";
 import type { Block } from "#node/storage/blockstore/store.ts";
 import { someBlocks } from "../bitswap/support.ts";
@@ -197,4 +198,36 @@ test("of the addresses of one provider the first that answers is used", async (t
   );
   assert.deepEqual(await sources.at(record), found);
   assert.equal(dead.probed, 1);
+});
+
+test("while blocks come from one source others are searched for, and share what is left", async (t) => {
+  const all = someBlocks(2000, 100);
+  const first = new FakeGateway(async (cid, signal) => {
+    await pause(10);
+    return holding(all)(cid, signal);
+  });
+  const second = new FakeGateway(first.answer);
+  const { blocks, wants, sources, session } = await retrieval(t, { first, second });
+  const [source] = await sources.at(await provider("/dns/first/tcp/443/tls/http"));
+  assert.ok(source);
+  session.addSource(source);
+  const { providers } = wants;
+  let searches = 0;
+  wants.providers = {
+    async *findProviderPeers(cid, signal) {
+      searches += 1;
+      yield* providers?.findProviderPeers(cid, signal) ?? [];
+    },
+  };
+  // As a reader that always waits for some blocks.
+  const left = all.values();
+  const read = async () => {
+    for (const block of left) {
+      await getAll(blocks, [block]);
+      if (second.asked.length > 0) return;
+    }
+  };
+  await Promise.all([read(), read(), read(), read()]);
+  assert.equal(searches, 1);
+  assert.ok(second.asked.length > 0);
 });

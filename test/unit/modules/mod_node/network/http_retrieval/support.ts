@@ -92,6 +92,8 @@ export interface Retrieval {
   readonly blocks: BlockService;
   readonly wants: WantManager;
   readonly sources: HttpSources;
+  /** Of all blocks. */
+  readonly session: Session;
 }
 
 /** A block service that has nothing, and gateways by the host of `https://HOST:443`. Routing names all of them. */
@@ -122,5 +124,5 @@ export async function retrieval(
     sources.close();
     wants.close();
   });
-  return { blocks, wants, sources };
+  return { blocks, wants, sources, session };
 }
