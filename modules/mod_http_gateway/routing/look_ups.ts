@@ -71,8 +71,7 @@ export class LookUps {
         if (type !== wanted) continue;
         const [{ id, multiaddrs } = { id: about, multiaddrs: [] }] = responses ?? [];
         if (id === undefined) continue;
-        const known = multiaddrs.length === 0 ? await this.#known(id) : multiaddrs.map(String);
-        yield { Schema: "peer", ID: id.toString(), Addrs: known, Protocols: [] };
+        yield { Schema: "peer", ID: id.toString(), Addrs: await this.#addresses(id, multiaddrs), Protocols: [] };
       }
     } catch (error) {
       // That nobody could be asked, or nobody knew, is an answer: nothing was found.
@@ -80,10 +79,11 @@ export class LookUps {
     }
   }
 
-  /** Addresses that need no look-up: the node's own, and those that it keeps of peers. */
-  async #known(id: PeerId): Promise<string[]> {
+  /** The node's own as they are now; of a peer those that were found, else those that the node keeps of it. */
+  async #addresses(id: PeerId, found: readonly { toString(): string }[]): Promise<string[]> {
     const { libp2p } = await this.#node.lowLevel.network();
     if (libp2p.peerId.equals(id)) return libp2p.getMultiaddrs().map(withoutPeer);
+    if (found.length > 0) return found.map(String);
     const peer = await libp2p.peerStore.get(id).catch(() => undefined);
     return peer?.addresses.map(({ multiaddr }) => withoutPeer(multiaddr)) ?? [];
   }

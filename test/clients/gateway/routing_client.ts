@@ -7,7 +7,7 @@ import type { GatewayLibraries, PeerRecord } from "./libraries.ts";
 
 export async function* routingClient(
   { base36, CID, defaultLogger, delegatedRoutingV1HttpApiClient }: GatewayLibraries,
-  { url, other, otherId, address }: RoutingPair,
+  { url, asked, other, otherId, address }: RoutingPair,
 ): AsyncGenerator<string, void, undefined> {
   const client = delegatedRoutingV1HttpApiClient({ url })({ logger: defaultLogger() });
   await client.start();
@@ -23,11 +23,19 @@ export async function* routingClient(
     for (const key of [cid, peer]) assert.deepEqual(await found(client.getClosestPeers(key)), there);
     yield "providers, a peer and the closest peers are found, as the filters have it";
 
+    const gateway = `/ip4/127.0.0.1/tcp/${asked.http}/http`;
+    const announced = encodeURIComponent(JSON.stringify([gateway]));
+    await asked.call(`config?arg=Addresses.AppendAnnounce&arg=${announced}&json=true`);
+    const block = CID.parse(await provided(asked, "it is here, over HTTP as well"));
+    const [record] = await found(client.getProviders(block));
+    assert.equal(record?.addresses.at(-1), gateway);
+    yield "so is the gateway of a node that announces it";
+
     const name = CID.parse(fixtures.keys.one as string, base36);
-    const record = Buffer.from(fixtures.records.one as string, "base64");
+    const signed = Buffer.from(fixtures.records.one as string, "base64");
     await assert.rejects(client.getIPNS(name), { name: "NotFoundError" });
-    await client.putIPNS(name, record);
-    assert.deepEqual(Buffer.from(await client.getIPNS(name)), record);
+    await client.putIPNS(name, signed);
+    assert.deepEqual(Buffer.from(await client.getIPNS(name)), signed);
     yield "a record is put and got";
   } finally {
     await client.stop();

@@ -46,12 +46,19 @@ describe("delegated routing over two nodes", () => {
     assert.deepEqual([head.status, await head.text()], [200, ""]);
   });
 
-  test("a node that has the block itself tells its addresses", async () => {
-    const cid = await provided(pair.asked, "I have it");
-    const { ID } = await pair.asked.value<{ ID: string }>("id");
-    const [own] = await found(`providers/${cid}`, "Providers");
-    assert.equal(own?.ID, ID);
-    assert.match(own?.Addrs[0] ?? "", /^\/ip4\/127\.0\.0\.1\/tcp\/\d+$/);
+  test("a node that has the block itself tells its addresses as they are now", async () => {
+    const { asked } = pair;
+    const cid = await provided(asked, "I have it");
+    const { ID, Addresses } = await asked.value<{ ID: string; Addresses: readonly string[] }>("id");
+    const own = Addresses.map((address) => address.replace(/\/p2p\/.*/, ""));
+    const record = { Schema: "peer", ID, Addrs: own, Protocols: [] };
+    assert.deepEqual(await found(`providers/${cid}`, "Providers"), [record]);
+    const gateway = "/dns/gateway.example/tcp/443/tls/http";
+    const announce = (value: unknown) =>
+      asked.call(`config?arg=Addresses.AppendAnnounce&arg=${encodeURIComponent(JSON.stringify(value))}&json=true`);
+    await announce([gateway]);
+    assert.deepEqual(await found(`providers/${cid}`, "Providers"), [{ ...record, Addrs: [...own, gateway] }]);
+    await announce(null);
   });
 
   test("peers are found by base58 and as a CID, and the closest ones by any key", async () => {
