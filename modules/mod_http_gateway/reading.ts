@@ -147,7 +147,7 @@ export class Reading {
 export interface BodyOptions {
   readonly length?: number;
   /** Takes back a piece that was sent. */
-  readonly release?: (piece: Uint8Array) => void;
+  readonly release?: ((piece: Uint8Array) => void) | undefined;
 }
 
 const brokenOff = (cause: unknown): HttpError =>

@@ -16,7 +16,9 @@ export async function carAnswer(asked: Asked): Promise<ResponseFields> {
   const archive = archiveAsked(asked.query, asked.wanted.parameters);
   const from = await start(node, place, reading);
   const root = parseCid(from.root);
-  const { cid, roots, archive: pieces } = await exportPath(root, from.names, reading.read, optionsOf(archive));
+  const lent = reading.pooled();
+  const options = { ...optionsOf(archive), lent };
+  const { cid, roots, archive: pieces } = await exportPath(root, from.names, reading.read, options);
   const rootText = cidText(root);
   const found = { cid, text: cidText(cid), roots, from, lifetime: from.lifetime };
   const etag = `W/"${rootText}.car.${hashOf([asked.path, archive])}"`;
@@ -32,7 +34,7 @@ export async function carAnswer(asked: Asked): Promise<ResponseFields> {
     content_type: `application/vnd.ipld.car; version=1; order=${order}; dups=${dups}`,
     accept_ranges: "none",
   };
-  return { headers, body: await begun(asked, pieces) };
+  return { headers, body: await begun(asked, pieces, (piece) => lent.buffers.release(piece)) };
 }
 
 const optionsOf = ({ scope, range, dups }: ArchiveAsked): PathArchiveOptions => ({

@@ -4,14 +4,18 @@ import type { Asked } from "../asked.ts";
 
 type Pieces = AsyncGenerator<Uint8Array, void, undefined>;
 
-/** For HEAD no more is read. */
-export async function begun({ request, reading }: Asked, pieces: Pieces): Promise<PooledBody> {
+/** For HEAD no more is read. `release` takes back a piece that was sent. */
+export async function begun(
+  { request, reading }: Asked,
+  pieces: Pieces,
+  release?: (piece: Uint8Array) => void,
+): Promise<PooledBody> {
   if (request.method === "HEAD") {
     await pieces.return();
     return reading.body(nothing());
   }
   const first = await pieces.next();
-  return reading.body(first.done === true ? nothing() : joined(first.value, pieces));
+  return reading.body(first.done === true ? nothing() : joined(first.value, pieces), { release });
 }
 
 export async function* joined(first: Uint8Array, rest: Pieces): Pieces {

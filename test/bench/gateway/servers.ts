@@ -3,7 +3,7 @@ import { mkdir, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { Subject } from "#test/bench/measure.ts";
 import { exchange } from "#test/bench/node/client.ts";
-import { file, files } from "#test/bench/node/content.ts";
+import { file, fileName, files } from "#test/bench/node/content.ts";
 import { lastHash } from "#test/bench/node/works.ts";
 import { keystream } from "#test/support/content.ts";
 import { GoIpfs } from "#test/support/go_ipfs.ts";
@@ -89,7 +89,7 @@ async function startStatic(folder: string, { size, entries }: Scale): Promise<Se
   await writeFile(join(folder, "large"), keystream(size, SEED));
   const contents = Buffer.concat([...keystream(entries * FILE_BYTES, SEED)]);
   for (let at = 0; at < entries; at += 1) {
-    await writeFile(join(folder, "small", `f${at}`), contents.subarray(at * FILE_BYTES, (at + 1) * FILE_BYTES));
+    await writeFile(join(folder, "small", fileName(at)), contents.subarray(at * FILE_BYTES, (at + 1) * FILE_BYTES));
   }
   const subject = await Subject.start("static files", "static_files.ts", "/", { BENCH_FOLDER: folder });
   const { name, port, pid } = subject;

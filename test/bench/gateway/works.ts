@@ -1,4 +1,5 @@
 /** What every gateway is asked for. */
+import { fileName } from "#test/bench/node/content.ts";
 import type { Get } from "./client.ts";
 
 /** Bytes of each small file. */
@@ -55,15 +56,18 @@ export const works: readonly Work[] = [
     name: "a file of 4 KiB",
     count: 1000,
     atOnce: 16,
-    get: ({ sharded }) => ({ path: `/ipfs/${sharded}/f7`, bytes: FILE_BYTES }),
-    plain: () => ({ path: "/small/f7", bytes: FILE_BYTES }),
+    get: ({ sharded }) => ({ path: `/ipfs/${sharded}/${fileName(7)}`, bytes: FILE_BYTES }),
+    plain: () => ({ path: `/small/${fileName(7)}`, bytes: FILE_BYTES }),
   },
   {
     name: "10,000 files of 4 KiB, each once",
     count: 1000,
     atOnce: 16,
-    get: ({ sharded, entries }, at) => ({ path: `/ipfs/${sharded}/f${scattered(at, entries)}`, bytes: FILE_BYTES }),
-    plain: ({ entries }, at) => ({ path: `/small/f${scattered(at, entries)}`, bytes: FILE_BYTES }),
+    get: ({ sharded, entries }, at) => ({
+      path: `/ipfs/${sharded}/${fileName(scattered(at, entries))}`,
+      bytes: FILE_BYTES,
+    }),
+    plain: ({ entries }, at) => ({ path: `/small/${fileName(scattered(at, entries))}`, bytes: FILE_BYTES }),
   },
   {
     name: "a block of 4 KiB",

@@ -33,10 +33,15 @@ export function file(size: number, seed: number): Upload {
   };
 }
 
+/** In the order of their names, as a walk through a folder gives them. */
+export const fileName = (at: number): string => `f${String(at).padStart(5, "0")}`;
+
 /** Files of `size` bytes each: in a directory of that name, or each for itself. */
 export function files(count: number, size: number, seed: number, folder = ""): Upload {
   const above = folder === "" ? none : header(folder, "application/x-directory", "\r\n");
-  const headers = Array.from({ length: count }, (_, at) => header(folder === "" ? `f${at}` : `${folder}%2Ff${at}`));
+  const headers = Array.from({ length: count }, (_, at) =>
+    header(folder === "" ? fileName(at) : `${folder}%2F${fileName(at)}`),
+  );
   const contents = Buffer.concat([...keystream(count * size, seed)]);
   return {
     type,

@@ -4,6 +4,7 @@ import type { CID } from "multiformats/cid";
 import { identity } from "../../formats/cid/hashes.ts";
 import { CidSet } from "../../formats/cid/set.ts";
 import { linksWithTurns } from "../../formats/ipld/links.ts";
+import type { BufferPool } from "../../storage/blockstore/buffer_pool.ts";
 import { NodeError } from "../../util/errors.ts";
 import type { ReadBlock } from "../dag/reader.ts";
 import { walk } from "../dag/walk.ts";
@@ -25,6 +26,11 @@ export interface PathArchiveOptions {
   readonly range?: { readonly from: number; readonly to: number | undefined } | undefined;
   /** A block that is linked several times is there as often. */
   readonly duplicates?: boolean | undefined;
+  /**
+   * How blocks are read that are only handed on, into buffers of a pool. Whoever consumes the pieces releases each to it after
+   * use.
+   */
+  readonly lent?: { readonly read: ReadBlock; readonly buffers: BufferPool } | undefined;
 }
 
 export interface PathArchive extends Pick<Resolved, "cid" | "roots"> {
@@ -76,7 +82,7 @@ async function* blocksOf(
   passed: readonly Passed[],
   last: Block,
   read: ReadBlock,
-  { scope = "all", range, duplicates = false }: PathArchiveOptions,
+  { scope = "all", range, duplicates = false, lent }: PathArchiveOptions,
 ): AsyncGenerator<Block, void, undefined> {
   const seen = new CidSet();
   const isWanted: IsWanted = ({ multihash }) => multihash.code !== identity.code;
@@ -88,7 +94,7 @@ async function* blocksOf(
   if (entity !== undefined && type === "HAMTShard") yield* shards(last, entity, read, isNew);
   else if (entity !== undefined && isFile && range !== undefined)
     yield* rangeOf(last, entity, read, { range, isNew, duplicates });
-  else if (scope === "all" || isFile) yield* below(last, read, { seen: duplicates ? undefined : seen, isWanted });
+  else if (scope === "all" || isFile) yield* below(last, read, { seen: duplicates ? undefined : seen, isWanted, lent });
   else if (isNew(last.cid)) yield last;
 }
 
@@ -96,9 +102,13 @@ async function* blocksOf(
 async function* below(
   root: Block,
   read: ReadBlock,
-  { seen, isWanted }: { readonly seen: CidSet | undefined; readonly isWanted: IsWanted },
+  {
+    seen,
+    isWanted,
+    lent,
+  }: Pick<PathArchiveOptions, "lent"> & { readonly seen: CidSet | undefined; readonly isWanted: IsWanted },
 ): AsyncGenerator<Block, void, undefined> {
-  const blocks = seen === undefined ? walkAll(root, read) : walk(root.cid, { read, seen, lenient: true });
+  const blocks = seen === undefined ? walkAll(root, read) : walk(root.cid, { read, ...lent, seen, lenient: true });
   for await (const { cid, bytes } of blocks) if (bytes !== undefined && isWanted(cid)) yield { cid, bytes };
 }
 

@@ -25,18 +25,20 @@ export const inSession = ({ signal, offline, buffers }: ReadOptions): NodeReadOp
 /** Reports a missing block as a missing node: the texts differ, as in the reference. */
 export function nodeReader(blocks: BlockService, options: NodeReadOptions = {}): ReadBlock {
   const { signal, nameless } = options;
-  return async (cid) => {
-    try {
-      return await blocks.get(cid, options);
-    } catch (error) {
-      if (!nameless && signal?.aborted && NodeError.is(error) && isAbort(error, signal.reason)) {
+  if (nameless) return (cid) => blocks.get(cid, options).catch(failed);
+  return (cid) =>
+    blocks.get(cid, options).catch((error: unknown) => {
+      if (signal?.aborted && NodeError.is(error) && isAbort(error, signal.reason)) {
         throw new NodeError(`failed to get block for ${cid}: ${error.message}`, { cause: error.cause ?? error });
       }
-      throw error instanceof NodeError && error.code === "BLOCK_NOT_FOUND"
-        ? failure("NODE_NOT_FOUND", undefined, error)
-        : error;
-    }
-  };
+      return failed(error);
+    });
+}
+
+function failed(error: unknown): never {
+  throw error instanceof NodeError && error.code === "BLOCK_NOT_FOUND"
+    ? failure("NODE_NOT_FOUND", undefined, error)
+    : error;
 }
 
 /** Bitswap rejects with a copy of the signal's reason that tells, as its cause, how far the search had come. */

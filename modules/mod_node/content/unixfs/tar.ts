@@ -2,10 +2,12 @@
 import { posix } from "node:path";
 import { setImmediate as nextTurn } from "node:timers/promises";
 import type { PbLink } from "../../formats/dag_pb/dag_pb.ts";
-import { blockSize, plainHeader } from "../../formats/tar/header.ts";
+import { blockSize, isAscii, plainHeader } from "../../formats/tar/header.ts";
 import { padding, writeHeader } from "../../formats/tar/write.ts";
+import type { BufferPool } from "../../storage/blockstore/buffer_pool.ts";
 import { NodeError } from "../../util/errors.ts";
 import type { ReadBlock } from "../dag/reader.ts";
+import { JoinedPieces, MAX_JOINED_BYTES } from "./joined_pieces.ts";
 import { entries } from "./list.ts";
 import { fileSize, isDirectory, type UnixfsNode } from "./node.ts";
 import { openFile } from "./open.ts";
@@ -13,6 +15,7 @@ import { readFile } from "./read.ts";
 
 /** Entries after which other work of the process gets its turn. */
 const TURN_ENTRIES = 256;
+const none = new Uint8Array();
 const trailer = new Uint8Array(2 * blockSize);
 
 /** The text of later versions of the reference: unpacking such an archive could overwrite other files. */
@@ -31,54 +34,34 @@ interface Entry {
 
 /**
  * `name` is the name of the root; only a few blocks of a file, the first blocks of some entries that follow, and one node of each
- * level above are held.
+ * level above are held. With `buffers`, the pool that `read` takes its buffers from, whoever consumes the pieces releases each to it.
  *
- * @throws NodeError at an entry that would be unpacked outside of the root
+ * @throws NodeError at an entry that would be unpacked outside of the root; what was yielded before that is correct
  */
-export const exportTar = (
+export async function* exportTar(
   root: UnixfsNode,
   name: string,
   read: ReadBlock,
-): AsyncGenerator<Uint8Array, void, undefined> => joined(tarOf(root, name, read));
-
-/** Small pieces are joined up to this many bytes, and held for so many milliseconds at most while others come. */
-const MAX_JOINED_BYTES = 32 * 1024;
-const MAX_HELD_MS = 500;
-
-async function* joined(pieces: AsyncIterable<Uint8Array>): AsyncGenerator<Uint8Array, void, undefined> {
-  let held: Uint8Array[] = [];
-  let length = 0;
-  let since = 0;
+  buffers?: BufferPool,
+): AsyncGenerator<Uint8Array, void, undefined> {
+  const out = new JoinedPieces(buffers);
   try {
-    for await (const piece of pieces) {
-      if (length === 0) since = performance.now();
-      held.push(piece);
-      length += piece.length;
-      if (length < MAX_JOINED_BYTES && performance.now() - since < MAX_HELD_MS) continue;
-      const taken = held;
-      [held, length] = [[], 0];
-      yield* sent(taken);
-    }
+    yield* writeTar(root, name, { read, buffers, opened: 0 }, out);
   } catch (error) {
-    // What came before it is correct.
-    yield* sent(held);
+    yield* out.take();
     throw error;
   }
-  yield* sent(held);
+  out.add(trailer);
+  yield* out.take();
 }
 
-/** Large pieces go out as they are. */
-function* sent(pieces: readonly Uint8Array[]): Generator<Uint8Array, void, undefined> {
-  const last = pieces.at(-1);
-  if (last !== undefined && last.length >= MAX_JOINED_BYTES) {
-    if (pieces.length > 1) yield Buffer.concat(pieces.slice(0, -1));
-    yield last;
-  } else if (last !== undefined) yield pieces.length === 1 ? last : Buffer.concat(pieces);
-}
-
-async function* tarOf(root: UnixfsNode, name: string, read: ReadBlock): AsyncGenerator<Uint8Array, void, undefined> {
+async function* writeTar(
+  root: UnixfsNode,
+  name: string,
+  ahead: Ahead,
+  out: JoinedPieces,
+): AsyncGenerator<Uint8Array, void, undefined> {
   const levels: Level[] = [];
-  const ahead: Ahead = { read, opened: 0 };
   let at: Named | undefined = { name, node: root };
   for (let steps = 1; at !== undefined; at = await nextEntry(levels, ahead), steps += 1) {
     // Whoever leaves is heard, also when all blocks are in memory.
@@ -86,14 +69,65 @@ async function* tarOf(root: UnixfsNode, name: string, read: ReadBlock): AsyncGen
     // Joined anew for each entry: the full names of all levels of a deep tree could exceed the memory.
     const path = posix.normalize([...levels.map((level) => level.name), at.name].join("/"));
     if (levels.length > 0 && !path.startsWith(`${name}/`)) throw new NodeError(outside);
-    if (isDirectory(at.node)) {
-      yield header({ name: path, type: "5", size: 0, ...stated(at.node, 0o777) });
-      levels.push({ name: at.name, links: entries(at.node, read), next: [], over: false });
+    const { node } = at;
+    if (isDirectory(node)) {
+      out.add(header({ name: path, type: "5", size: 0, ...stated(node, 0o777) }));
+      levels.push({ name: at.name, links: entries(node, ahead.read), next: [], over: false });
+    } else if (node.unixfs.type === "Symlink") {
+      const target = Buffer.from(node.unixfs.data ?? []).toString();
+      const mtime = timeIn(node.unixfs.mtime) ?? 0;
+      out.add(header({ name: path, type: "2", size: 0, target, mode: 0o777, mtime }));
+    } else if (isSingle(node)) {
+      const size = fileSize(node);
+      const data = dataOf(node, size);
+      out.add(header({ name: path, type: "0", size, ...stated(node, 0o644) }));
+      out.add(data);
+      ahead.buffers?.release(data);
+      endFile(out, size, data.length);
     } else {
-      yield* leaf(at.node, path, read);
+      yield* writeFile(node, path, ahead, out);
     }
+    if (out.isDue) yield* out.take();
   }
-  yield trailer;
+}
+
+/** All of a file is in one block: there may be very many of them. */
+const isSingle = ({ links, unixfs, length }: UnixfsNode): boolean =>
+  links.length === 0 && length < MAX_JOINED_BYTES && (unixfs.blocksizes?.length ?? 0) === 0;
+
+function dataOf({ unixfs: { data = none } }: UnixfsNode, size: number): Uint8Array {
+  return data.length > size ? data.subarray(0, size) : data;
+}
+
+function endFile(out: JoinedPieces, size: number, written: number): void {
+  if (written < size) throw new NodeError(`archive/tar: missed writing ${size - written} bytes`);
+  const rest = padding(size);
+  if (rest > 0) out.add(trailer.subarray(0, rest));
+}
+
+/** Large pieces go out as they are. */
+async function* writeFile(
+  node: UnixfsNode,
+  name: string,
+  { read, buffers }: Ahead,
+  out: JoinedPieces,
+): AsyncGenerator<Uint8Array, void, undefined> {
+  const size = fileSize(node);
+  out.add(header({ name, type: "0", size, ...stated(node, 0o644) }));
+  let written = 0;
+  for await (const piece of readFile(node, read, { buffers })) {
+    written += piece.length;
+    if (written > size) throw new NodeError("archive/tar: write too long");
+    if (piece.length >= MAX_JOINED_BYTES) {
+      yield* out.take();
+      yield piece;
+      continue;
+    }
+    out.add(piece);
+    buffers?.release(piece);
+    if (out.isDue) yield* out.take();
+  }
+  endFile(out, size, written);
 }
 
 interface Named {
@@ -111,11 +145,15 @@ interface Level {
   over: boolean;
 }
 
-/** Entries of one directory, and of all levels of a tree, that are opened ahead: neighbours in the store are read in one go. */
-const AHEAD = { entries: 16, all: 64, bytes: 256 * 1024 };
+/**
+ * Entries of one directory, and of all levels of a tree, that are opened ahead, and what they have together: neighbours in the
+ * store are read in one go.
+ */
+const AHEAD = { entries: 64, all: 64, bytes: 256 * 1024 };
 
 interface Ahead {
   readonly read: ReadBlock;
+  readonly buffers: BufferPool | undefined;
   /** On all levels. */
   opened: number;
 }
@@ -123,39 +161,52 @@ interface Ahead {
 /** The next entry, in the deepest directory that has one. Iterative, since trees may be arbitrarily deep. */
 async function nextEntry(levels: Level[], ahead: Ahead): Promise<Named | undefined> {
   for (let level = levels.at(-1); level !== undefined; level = levels.at(-1)) {
-    await openAhead(level, ahead);
+    if (isShort(level)) await openAhead(level, ahead);
     const next = level.next.shift();
     if (next !== undefined) {
       ahead.opened -= 1;
-      return { name: next.name, node: await next.node };
+      const node = await next.node;
+      // The CIDs of links are views of the block, and are used later.
+      if (node.links[0] !== undefined) ahead.buffers?.retain(node.links[0].cid.multihash.bytes);
+      return { name: next.name, node };
     }
     levels.pop();
   }
   return undefined;
 }
 
+/** More of its entries should be opened. */
+const isShort = ({ over, next }: Level): boolean => !over && next.length <= AHEAD.entries / 2;
+
 /**
  * At least the next one. More are opened once half of them were taken, all at once, since blocks that are asked for together
  * are read together; and none beyond a large one.
  */
 async function openAhead(level: Level, ahead: Ahead): Promise<void> {
-  if (level.over || level.next.length > AHEAD.entries / 2) return;
   const room = Math.min(AHEAD.entries - level.next.length, AHEAD.all - ahead.opened);
   if (room <= 0 && level.next.length > 0) return;
   const links: PbLink[] = [];
+  let bytes = 0;
   let fault: Promise<never> | undefined;
   do {
     const { value, failed } = await listed(level.links);
     level.over = value === undefined;
     if (value !== undefined) links.push(value);
     else if (failed !== undefined) fault = Promise.reject(failed);
-  } while (!level.over && links.length < room && (links.at(-1)?.size ?? 0) <= AHEAD.bytes);
+    bytes += value?.size ?? 0;
+  } while (!level.over && links.length < room && bytes <= AHEAD.bytes);
   ahead.opened += links.length;
-  for (const { name, cid } of links) level.next.push({ name, node: openFile(cid, ahead.read) });
+  for (const { name, cid } of links) {
+    const node = openFile(cid, ahead.read);
+    // Each is told when its turn comes, after what is before it.
+    node.catch(nothing);
+    level.next.push({ name, node });
+  }
+  fault?.catch(nothing);
   if (fault !== undefined) level.next.push({ name: "", node: fault });
-  // Each is told when its turn comes, after what is before it.
-  for (const { node } of level.next) node.catch(() => {});
 }
+
+const nothing = () => undefined;
 
 async function listed(links: Level["links"]): Promise<{ readonly value?: PbLink; readonly failed?: unknown }> {
   try {
@@ -180,29 +231,10 @@ function stated({ unixfs: { mode, mtime } }: UnixfsNode, usual: number): Pick<En
 const timeIn = (mtime: number | undefined): number | undefined =>
   mtime === undefined || mtime < 0 || mtime > MAX_TIME ? undefined : mtime;
 
-async function* leaf(node: UnixfsNode, name: string, read: ReadBlock): AsyncGenerator<Uint8Array, void, undefined> {
-  const { unixfs } = node;
-  if (unixfs.type === "Symlink") {
-    const target = Buffer.from(unixfs.data ?? []).toString();
-    yield header({ name, type: "2", size: 0, target, mode: 0o777, mtime: timeIn(unixfs.mtime) ?? 0 });
-    return;
-  }
-  const size = fileSize(node);
-  yield header({ name, type: "0", size, ...stated(node, 0o644) });
-  let written = 0;
-  for await (const piece of readFile(node, read)) {
-    written += piece.length;
-    if (written > size) throw new NodeError("archive/tar: write too long");
-    yield piece;
-  }
-  if (written < size) throw new NodeError(`archive/tar: missed writing ${size - written} bytes`);
-  if (padding(size) > 0) yield trailer.subarray(0, padding(size));
-}
-
 function header({ name, type, mode, size, target = "", mtime }: Entry): Uint8Array {
   const time = { seconds: mtime, nanoseconds: 0 };
   return writeHeader({ ...plainHeader(type, binary(name)), linkname: binary(target), mode, size, mtime: time });
 }
 
 /** Text as its bytes, one character for each. */
-const binary = (text: string): string => Buffer.from(text).toString("latin1");
+const binary = (text: string): string => (isAscii(text) ? text : Buffer.from(text).toString("latin1"));

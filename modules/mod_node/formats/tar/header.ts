@@ -38,6 +38,8 @@ export interface TarHeader {
 export const invalidHeader = () => new NodeError("archive/tar: invalid tar header");
 export const fieldTooLong = () => new NodeError("archive/tar: header field too long");
 
+const noRecords: ReadonlyMap<string, string> = new Map();
+
 /** A header with that type and name, and nothing else. */
 export const plainHeader = (type: string, name: string): TarHeader => ({
   type,
@@ -54,7 +56,7 @@ export const plainHeader = (type: string, name: string): TarHeader => ({
   mtime: undefined,
   atime: undefined,
   ctime: undefined,
-  records: new Map(),
+  records: noRecords,
   format: 0,
 });
 
@@ -131,7 +133,9 @@ export function checksums(block: Uint8Array): readonly [unsigned: number, signed
   const [from, length] = fieldPositions.checksum;
   let unsigned = 0;
   let signed = 0;
-  for (const [at, byte] of block.entries()) {
+  // Not by its entries: there is a header for each file of an archive.
+  for (let at = 0; at < block.length; at += 1) {
+    const byte = block[at] as number;
     const counted = at >= from && at < from + length ? 0x20 : byte;
     unsigned += counted;
     signed += counted < 0x80 ? counted : counted - 0x100;

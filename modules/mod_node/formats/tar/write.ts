@@ -27,11 +27,34 @@ const MAX_SPECIAL = 1024 * 1024;
  * NodeError for one that no format can express
  */
 export function writeHeader(given: TarHeader): Uint8Array {
+  if (isSimple(given)) return writeUstar(given);
   const header = given.format === 0 ? withoutTimes(given) : given;
   const { formats, records } = choose(header);
   if ((formats & ustarFormat) !== 0) return writeUstar(header);
   return (formats & paxFormat) !== 0 ? writePax(header, records) : writeGnu(header);
 }
+
+/** What stands in most archives: each field holds its value, and nothing else is said. */
+function isSimple({ type, name, linkname, size, mode, mtime, ...rest }: TarHeader): boolean {
+  const { uid, gid, devmajor, devminor, uname, gname, atime, ctime, records, format } = rest;
+  return (
+    isShort(name) &&
+    isShort(linkname) &&
+    fitsOctal(size, 12) &&
+    fitsOctal(mode, 8) &&
+    mtime?.nanoseconds === 0 &&
+    fitsOctal(mtime.seconds, 12) &&
+    "025".includes(type) &&
+    (uid | gid | devmajor | devminor | format | records.size) === 0 &&
+    uname === "" &&
+    gname === "" &&
+    atime === undefined &&
+    ctime === undefined &&
+    (type === "5" || !name.endsWith("/"))
+  );
+}
+
+const isShort = (text: string): boolean => text.length <= MAX_NAME && isAscii(text);
 
 /** Without a requested format, times do not decide the format. */
 function withoutTimes(header: TarHeader): TarHeader {
@@ -226,7 +249,8 @@ type Numeric = "mode" | "uid" | "gid" | "size" | "mtime" | "devmajor" | "devmino
 type PutNumber = (block: Buffer, place: Numeric, value: number) => void;
 
 function fields(header: TarHeader, number: PutNumber, text: (text: string) => string): Buffer {
-  const block = Buffer.alloc(blockSize);
+  // From Node's pool, unlike Buffer.alloc: archives have many headers.
+  const block = Buffer.allocUnsafe(blockSize).fill(0);
   for (const place of ["name", "linkname", "uname", "gname"] as const) put(block, place, text(header[place]));
   for (const place of ["mode", "uid", "gid", "size", "devmajor", "devminor"] as const) {
     number(block, place, header[place]);
@@ -246,8 +270,13 @@ function put(block: Buffer, place: keyof typeof fieldPositions, text: string): v
 
 /** 0 for a value that does not fit: a record has it. */
 const octal: PutNumber = (block, place, value) => {
-  const width = fieldPositions[place][1];
-  put(block, place, (fitsOctal(value, width) ? value : 0).toString(8).padStart(width - 1, "0"));
+  const [at, width] = fieldPositions[place];
+  let rest = fitsOctal(value, width) ? value : 0;
+  // Not by way of a text: each header has eight numbers.
+  for (let digit = at + width - 2; digit >= at; digit -= 1) {
+    block[digit] = 0x30 + (rest % 8);
+    rest = Math.floor(rest / 8);
+  }
 };
 
 const binary: PutNumber = (block, place, value) => {

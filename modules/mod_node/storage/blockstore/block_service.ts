@@ -129,7 +129,8 @@ export class BlockService {
     const { signal, offline, storedOnly, buffers } = options;
     signal?.throwIfAborted();
     if (this.denials !== undefined && options.evenDenied !== true) this.denials.requireBlock(cid);
-    const here = await (storedOnly ? this.findStored(cid, buffers) : this.find(cid, buffers));
+    const stored = await this.findStored(cid, buffers);
+    const here = stored === undefined && !storedOnly ? await this.pending?.find(cid) : stored;
     if (here !== undefined) {
       this.reads.stored += 1;
       return here;

@@ -30,13 +30,16 @@ const isShared = ({ location, buffers }: PendingRead): boolean =>
 
 export class ReadCoalescer {
   readonly #files: SegmentFiles;
+  readonly #failed: (error: Error) => Error;
   #wanted: PendingRead[] = [];
   /** For small blocks; what stands before `#sharedFrom` is given away. */
   #shared = new Uint8Array(0);
   #sharedFrom = 0;
 
-  constructor(files: SegmentFiles) {
+  /** `failed` makes what a read rejects with of what the file system says. */
+  constructor(files: SegmentFiles, failed: (error: Error) => Error) {
     this.#files = files;
+    this.#failed = failed;
   }
 
   /** Gives the bytes that the file has of a block. For `buffers` see `BlockStore.get`. */
@@ -72,7 +75,8 @@ export class ReadCoalescer {
       ? this.#files.use(segment, (file) => readShared(file, run, this.#take(lengthOf(run))))
       : this.#files.use(segment, (file) => readRun(file, run));
     reading.catch((error: Error) => {
-      for (const { reject } of run) reject(error);
+      const failed = this.#failed(error);
+      for (const { reject } of run) reject(failed);
     });
   }
 

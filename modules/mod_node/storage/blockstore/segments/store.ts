@@ -114,7 +114,9 @@ export class SegmentStore implements BlockStore {
     this.#folder = folder;
     this.#files = files;
     this.#overlay = overlay;
-    this.#reads = new ReadCoalescer(files);
+    this.#reads = new ReadCoalescer(files, (error) =>
+      failure("STORE_BROKEN", { path: folder, reason: error.message }, error),
+    );
     this.#checked = options.verifyOnRead ? new CheckedBlocks() : undefined;
     this.#notice = options.onNotice;
     const { bufferedBytes = 4 * 1024 * 1024 } = options;
@@ -131,7 +133,7 @@ export class SegmentStore implements BlockStore {
     const isKept = buffers !== undefined && this.#nodeCache.accepts(cid, location);
     const recent = isKept ? this.#nodeCache.get(location) : undefined;
     if (recent !== undefined) return recent;
-    const bytes = await this.#read(location, isKept ? undefined : buffers);
+    const bytes = await this.#reads.read(location, isKept ? undefined : buffers);
     if (bytes.length < location.length || !((await this.#checked?.check(cid, location, bytes)) ?? true))
       throw failure("BLOCK_CORRUPT", { cid: cid.toString() });
     if (isKept) this.#nodeCache.add(location, bytes);
@@ -234,7 +236,10 @@ export class SegmentStore implements BlockStore {
   async check(cid: CID): Promise<boolean | undefined> {
     const location = this.#find(cid)?.location;
     if (location === undefined) return undefined;
-    const bytes = location.bytes === undefined ? await this.#read(location) : unwrittenBytes(location.bytes, location);
+    const bytes =
+      location.bytes === undefined
+        ? await this.#reads.read(location, undefined)
+        : unwrittenBytes(location.bytes, location);
     return bytes.length === location.length && matches(cid, bytes);
   }
 
@@ -308,13 +313,6 @@ export class SegmentStore implements BlockStore {
         this.#overlay.set(multihash, old, stored, this.#log.end);
       }
     }
-  }
-
-  /** The bytes that the file has of a block. */
-  #read(location: BlockLocation, buffers?: BufferPool): Promise<Uint8Array> {
-    return this.#reads.read(location, buffers).catch((error: Error) => {
-      throw failure("STORE_BROKEN", { path: this.#folder, reason: error.message }, error);
-    });
   }
 
   /** Everything that was put is durable and in the index. */

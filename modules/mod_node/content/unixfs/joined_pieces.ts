@@ -1,0 +1,61 @@
+/** Small pieces of a body, joined. */
+import type { BufferPool } from "../../storage/blockstore/buffer_pool.ts";
+
+/** They go out once they are so many; a piece that is as long needs no company. */
+export const MAX_JOINED_BYTES = 32 * 1024;
+/** Of one array. */
+const ARRAY_BYTES = 64 * 1024;
+/** Milliseconds that they wait for others. */
+const MAX_HELD_MS = 500;
+
+export class JoinedPieces {
+  readonly #buffers: BufferPool | undefined;
+  #full: Uint8Array[] = [];
+  #last: Uint8Array | undefined;
+  /** Bytes of the last array that are filled. */
+  #at = 0;
+  #since = 0;
+
+  /** With a pool, what is taken is released to it by whoever gets it. */
+  constructor(buffers?: BufferPool) {
+    this.#buffers = buffers;
+  }
+
+  /** Copies `bytes`. */
+  add(bytes: Uint8Array): void {
+    for (let rest = bytes; rest.length > 0; ) {
+      const last = this.#last ?? this.#begin();
+      const room = last.length - this.#at;
+      const part = rest.length <= room ? rest : rest.subarray(0, room);
+      last.set(part, this.#at);
+      this.#at += part.length;
+      if (part.length < room) return;
+      this.#full.push(last);
+      this.#last = undefined;
+      rest = rest.subarray(part.length);
+    }
+  }
+
+  #begin(): Uint8Array {
+    if (this.#full.length === 0) this.#since = performance.now();
+    this.#last = this.#buffers?.take(ARRAY_BYTES) ?? new Uint8Array(Buffer.allocUnsafeSlow(ARRAY_BYTES).buffer);
+    this.#at = 0;
+    return this.#last;
+  }
+
+  /** It is time to send what is there. */
+  get isDue(): boolean {
+    if (this.#full.length > 0) return true;
+    if (this.#last === undefined) return false;
+    return this.#at >= MAX_JOINED_BYTES || performance.now() - this.#since >= MAX_HELD_MS;
+  }
+
+  /** All that is there. */
+  *take(): Generator<Uint8Array, void, undefined> {
+    const pieces = this.#full;
+    if (this.#last !== undefined) pieces.push(this.#last.subarray(0, this.#at));
+    this.#full = [];
+    this.#last = undefined;
+    yield* pieces;
+  }
+}
