@@ -1,8 +1,8 @@
 /** One backup at a time, and what came of the latest ones. */
 import { createFigures, HttpError, reasonOf } from "../../core/index.ts";
 import type { AdminTopic, BackupItem, Module, OwnedItem } from "../../core/types.ts";
+import type { BackendSettings } from "./backends/open.ts";
 import type { options } from "./options.ts";
-import type { PlaceSettings } from "./places/open.ts";
 import type { BackupModule, BackupProgress, BackupRequest, BackupState } from "./types.ts";
 
 type OwnModule = Module<typeof options>;
@@ -108,7 +108,7 @@ export class Backups implements BackupModule {
     return true;
   }
 
-  #settings({ to, key_file: keyFile }: BackupRequest): PlaceSettings {
+  #settings({ to, key_file: keyFile }: BackupRequest): BackendSettings {
     const module = this.#module;
     return {
       to: to ?? module.get_option_string("backup_to"),

@@ -3,8 +3,8 @@ import { hostname } from "node:os";
 import { dirname, resolve } from "node:path";
 import { packageVersion, reasonOf } from "../../core/index.ts";
 import type { BackupItem, HeldData, Module, OwnedItem } from "../../core/types.ts";
-import { FolderPlace } from "./places/folder.ts";
-import { openPlace, type PlaceSettings, readSecret } from "./places/open.ts";
+import { FolderBackend } from "./backends/folder.ts";
+import { type BackendSettings, openBackend, readSecret } from "./backends/open.ts";
 import { openRepository, type Repository } from "./repository/repository.ts";
 import { prune } from "./repository/upkeep.ts";
 import { type Part, writeSnapshot } from "./repository/write.ts";
@@ -15,7 +15,7 @@ import type { BackupProgress, BackupResult } from "./types.ts";
 export interface RunDeps {
   readonly module: Module;
   readonly items: Iterable<OwnedItem<BackupItem>>;
-  readonly settings: PlaceSettings;
+  readonly settings: BackendSettings;
   /** Paths of the option `backup_include`, as they are written. */
   readonly include: readonly string[];
 }
@@ -27,7 +27,7 @@ export interface RunOptions {
   readonly progress: (progress: BackupProgress) => void;
 }
 
-/** @throws Error that says what is wrong with the place, or with what was to be backed up */
+/** @throws Error that says what is wrong with the backend, or with what was to be backed up */
 export async function runBackup(
   { module, items, settings, include }: RunDeps,
   { keep, signal, progress }: RunOptions,
@@ -35,8 +35,8 @@ export async function runBackup(
   const began = performance.now();
   const { config, data_path: data } = module.server.status();
   const directory = config === undefined ? process.cwd() : dirname(config);
-  const place = await openPlace(settings, directory);
-  const repository = await openRepository(place, { secret: await readSecret(settings), make: true });
+  const backend = await openBackend(settings, directory);
+  const repository = await openRepository(backend, { secret: await readSecret(settings), make: true });
   const layout = new Layout({ config, data: resolve(data) });
   const warnings: string[] = [];
   const time = new Date().toISOString();
@@ -51,7 +51,7 @@ export async function runBackup(
       );
     const named = [...certificatesOf(module), ...include].map((path) => resolve(directory, path));
     const roots = [...(config === undefined ? [] : [config]), resolve(data), ...named];
-    const except = [...claimed, ...(place instanceof FolderPlace ? [place.name] : [])];
+    const except = [...claimed, ...(backend instanceof FolderBackend ? [backend.name] : [])];
     const total = held.reduce((sum, { data }) => sum + (data.bytes ?? 0), await hostBytes({ roots, except }));
     const host = hostFiles({ layout, roots, except, warn: (text) => warnings.push(text) });
     const parts: Part[] = [
@@ -74,7 +74,7 @@ export async function runBackup(
     const { id, files, bytes, added } = snapshot;
     const removed = keep === undefined ? [] : await removeOlder(repository, { id, keep, signal });
     const seconds = Math.round((performance.now() - began) / 100) / 10;
-    return { id, time, place: place.name, files, bytes, added, seconds, removed, warnings };
+    return { id, time, place: backend.name, files, bytes, added, seconds, removed, warnings };
   } finally {
     warnings.push(...(await releaseAll(held)));
   }

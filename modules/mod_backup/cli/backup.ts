@@ -17,7 +17,7 @@ import { size_text } from "../../../core/net/http.ts";
 import type { ModuleState } from "../../../core/types.ts";
 import type { Named } from "../repository/format.ts";
 import type { BackupLine, BackupModule, BackupProgress, BackupRequest, BackupResult } from "../types.ts";
-import { keyOption, named, openNamed, textOf, untilStopped } from "./place/settings.ts";
+import { keyOption, named, openNamed, textOf, untilStopped } from "./common/arguments.ts";
 
 export const command: Command = {
   name: "backup",
@@ -138,7 +138,7 @@ async function list(context: CommandContext): Promise<number> {
     return { id, time, files, bytes, added, machine, version };
   });
   context.output.show(facts, () => {
-    if (facts.length === 0) return `There is no snapshot in ${repository.place.name} yet`;
+    if (facts.length === 0) return `There is no snapshot in ${repository.backend.name} yet`;
     const rows = facts.map(({ id, files, bytes, added, machine, version }) => {
       return [id, String(files), size_text(bytes), size_text(added), machine, version];
     });

@@ -15,7 +15,7 @@ import { size_text } from "../../../core/net/http.ts";
 import type { Named } from "../repository/format.ts";
 import type { Repository } from "../repository/repository.ts";
 import { type Restored, restore } from "../restore.ts";
-import { keyOption, openNamed, textOf, untilStopped } from "./place/settings.ts";
+import { keyOption, openNamed, textOf, untilStopped } from "./common/arguments.ts";
 
 export const command: Command = {
   name: "restore",
@@ -66,8 +66,8 @@ async function chosen(repository: Repository, id: string | undefined): Promise<N
   const ids = await repository.snapshotIds();
   const found = id === undefined ? ids.at(-1) : ids.find((each) => each === id);
   if (found !== undefined) return repository.snapshot(found);
-  if (id === undefined) throw new Error(`There is no snapshot in ${repository.place.name}`);
-  throw new Error(`There is no snapshot ${id} in ${repository.place.name}: modhost backup --list shows all`);
+  if (id === undefined) throw new Error(`There is no snapshot in ${repository.backend.name}`);
+  throw new Error(`There is no snapshot ${id} in ${repository.backend.name}: modhost backup --list shows all`);
 }
 
 /** @throws Error where a server runs in the folder that is to be replaced: it would go on in the renamed one */

@@ -1,7 +1,7 @@
 /** One writer at a time: an object that names it, which is written again while it works. */
 import { randomBytes } from "node:crypto";
 import { hostname } from "node:os";
-import type { Place } from "../places/place.ts";
+import type { Backend } from "../backends/backend.ts";
 
 const lockName = "lock";
 /** Milliseconds between two signs of life. */
@@ -29,28 +29,29 @@ export interface Lock {
 }
 
 /** @throws Error that names the writer at work */
-export async function lock(place: Place): Promise<Lock> {
+export async function lock(backend: Backend): Promise<Lock> {
   const id = randomBytes(9).toString("hex");
   const text = () =>
     Buffer.from(JSON.stringify({ id, machine: hostname(), pid: process.pid, at: new Date().toISOString() }));
-  if (!(await place.create(lockName, text()))) {
-    const holder = await holderOf(place);
-    if (holder !== undefined && isAlive(holder)) throw new Error(refusal(place, holder));
-    await place.remove(lockName);
-    if (!(await place.create(lockName, text()))) throw new Error(`${place.name} is being written by another backup`);
+  if (!(await backend.create(lockName, text()))) {
+    const holder = await holderOf(backend);
+    if (holder !== undefined && isAlive(holder)) throw new Error(refusal(backend, holder));
+    await backend.remove(lockName);
+    if (!(await backend.create(lockName, text())))
+      throw new Error(`${backend.name} is being written by another backup`);
   }
   own.add(id);
   const lost = new AbortController();
-  const isOwn = async () => (await holderOf(place))?.id === id;
+  const isOwn = async () => (await holderOf(backend))?.id === id;
   const check = async () => {
     if (lost.signal.aborted || !(await isOwn())) {
-      lost.abort(new Error(`${place.name} was taken over by another backup`));
+      lost.abort(new Error(`${backend.name} was taken over by another backup`));
       throw lost.signal.reason;
     }
   };
   const beat = setInterval(() => {
     check()
-      .then(() => place.write(lockName, text()))
+      .then(() => backend.write(lockName, text()))
       .catch(() => undefined);
   }, BEAT_MS).unref();
   return {
@@ -61,14 +62,14 @@ export async function lock(place: Place): Promise<Lock> {
       own.delete(id);
       // One that stays is known as that of nobody soon; it must not hide what the work came to.
       await isOwn()
-        .then((isHeld) => (isHeld ? place.remove(lockName) : undefined))
+        .then((isHeld) => (isHeld ? backend.remove(lockName) : undefined))
         .catch(() => undefined);
     },
   };
 }
 
-async function holderOf(place: Place): Promise<Holder | undefined> {
-  const text = await place.read(lockName);
+async function holderOf(backend: Backend): Promise<Holder | undefined> {
+  const text = await backend.read(lockName);
   try {
     const holder = text === undefined ? undefined : (JSON.parse(text.toString()) as Holder | null);
     return holder === null || typeof holder?.machine !== "string" ? undefined : holder;
@@ -92,5 +93,5 @@ function isRunning(pid: number): boolean {
   }
 }
 
-const refusal = (place: Place, { machine, pid, at }: Holder): string =>
-  `${place.name} is being written by process ${pid} of ${machine} (at ${at}): wait for its end; one that was killed is waited for ${MAX_SILENCE / 60_000} minutes, where its process cannot be looked for`;
+const refusal = (backend: Backend, { machine, pid, at }: Holder): string =>
+  `${backend.name} is being written by process ${pid} of ${machine} (at ${at}): wait for its end; one that was killed is waited for ${MAX_SILENCE / 60_000} minutes, where its process cannot be looked for`;

@@ -9,17 +9,17 @@ const MAX_PACK = 4 * 1024 * 1024;
 const MAX_WRITING = 4;
 
 /** Where a piece is; of one that waits for its object, that is said when it is written. */
-type Place = [hash: string, length: number, object?: string, at?: number];
+type PieceAddress = [hash: string, length: number, object?: string, at?: number];
 
 export class PieceStore {
   readonly #repository: Repository;
   readonly #signal: AbortSignal;
   /** Objects that are there. */
   readonly #objects: Set<string>;
-  readonly #pieces = new Map<string, Place>();
+  readonly #pieces = new Map<string, PieceAddress>();
   readonly #writing = new Set<Promise<void>>();
   #failure: Error | undefined;
-  #pack: { place: Place; content: Uint8Array }[] = [];
+  #pack: { address: PieceAddress; content: Uint8Array }[] = [];
   #packBytes = 0;
   #added = 0;
 
@@ -57,17 +57,17 @@ export class PieceStore {
     const hash = this.#repository.seal.hash(content);
     const known = this.#pieces.get(hash);
     if (known !== undefined) return known;
-    const place: Place = [hash, content.length];
-    this.#pieces.set(hash, place);
-    if (this.#objects.has(hash)) return place;
+    const address: PieceAddress = [hash, content.length];
+    this.#pieces.set(hash, address);
+    if (this.#objects.has(hash)) return address;
     if (content.length > MAX_SMALL) {
       await this.#write(hash, content);
-      return place;
+      return address;
     }
-    this.#pack.push({ place, content });
+    this.#pack.push({ address, content });
     this.#packBytes += content.length;
     if (this.#packBytes >= MAX_PACK) await this.flush();
-    return place;
+    return address;
   }
 
   /** All pieces have their places. */
@@ -79,14 +79,14 @@ export class PieceStore {
     const whole = Buffer.concat(pack.map(({ content }) => content));
     const hash = this.#repository.seal.hash(whole);
     let at = 0;
-    for (const { place, content } of pack) {
-      if (pack.length > 1) place.push(hash, at);
+    for (const { address, content } of pack) {
+      if (pack.length > 1) address.push(hash, at);
       at += content.length;
     }
     await this.#write(hash, whole);
   }
 
-  /** All objects are written, and all pieces have their places; durable after `sync` of the place. */
+  /** All objects are written, and all pieces have their places; durable after `sync` of the backend. */
   async end(): Promise<void> {
     await this.flush();
     await Promise.all(this.#writing);

@@ -1,4 +1,4 @@
-/** A snapshot as it is read: whoever can write to the place may have written it. */
+/** A snapshot as it is read: whoever can write to the backend may have written it. */
 import { valid } from "semver";
 import { printable } from "../../../core/net/http.ts";
 import { FORMAT, leadsOut, type Snapshot, type SnapshotFolder } from "./format.ts";

@@ -1,6 +1,6 @@
 /** A repository: its objects, checked as they are read, and its snapshots. */
 import { createHash } from "node:crypto";
-import type { Place } from "../places/place.ts";
+import type { Backend } from "../backends/backend.ts";
 import {
   type Entry,
   FORMAT,
@@ -29,42 +29,45 @@ const MAX_KEPT = 4;
 const ID_HASH = 16;
 
 /** @throws Error when there is none, it is of a later program, or the key is missing, wrong or too much */
-export async function openRepository(place: Place, { secret, make = false }: OpenOptions = {}): Promise<Repository> {
-  const text = await place.read(headName);
+export async function openRepository(
+  backend: Backend,
+  { secret, make = false }: OpenOptions = {},
+): Promise<Repository> {
+  const text = await backend.read(headName);
   if (text === undefined) {
-    if (!make) throw new Error(`There is no backup in ${place.name}`);
-    return makeRepository(place, secret);
+    if (!make) throw new Error(`There is no backup in ${backend.name}`);
+    return makeRepository(backend, secret);
   }
   const head = headOf(text);
-  if (head === undefined) throw new Error(`${place.name}: its ${headName} is not that of a backup, or damaged`);
-  if (head.format > FORMAT) throw new Error(`${place.name} was made by a later version of modhost: update this one`);
+  if (head === undefined) throw new Error(`${backend.name}: its ${headName} is not that of a backup, or damaged`);
+  if (head.format > FORMAT) throw new Error(`${backend.name} was made by a later version of modhost: update this one`);
   const { encryption } = head;
   if (encryption === undefined) {
-    if (secret === undefined) return new Repository(place, plainSeal);
+    if (secret === undefined) return new Repository(backend, plainSeal);
     throw new Error(
-      `${place.name} is not encrypted, and a key was given (backup_key_file): back up to another place, or without a key`,
+      `${backend.name} is not encrypted, and a key was given (backup_key_file): back up to another place, or without a key`,
     );
   }
   if (secret === undefined)
     throw new Error(
-      `${place.name} is encrypted: name the file of its key by --key-file, or the option backup_key_file`,
+      `${backend.name} is encrypted: name the file of its key by --key-file, or the option backup_key_file`,
     );
   const seal = await sealOf(secret, encryption);
-  if (seal === undefined) throw new Error(`${place.name} is encrypted by another key than the one that was given`);
-  return new Repository(place, seal);
+  if (seal === undefined) throw new Error(`${backend.name} is encrypted by another key than the one that was given`);
+  return new Repository(backend, seal);
 }
 
-async function makeRepository(place: Place, secret: Uint8Array | undefined): Promise<Repository> {
-  for await (const found of place.list(""))
-    throw new Error(`${place.name} is not empty (${found}): a new backup begins in an empty place`);
+async function makeRepository(backend: Backend, secret: Uint8Array | undefined): Promise<Repository> {
+  for await (const found of backend.list(""))
+    throw new Error(`${backend.name} is not empty (${found}): a new backup begins in an empty place`);
   const kind = { kind: "modhost backup", format: FORMAT } as const;
   const { seal, encryption } = secret === undefined ? { seal: plainSeal } : await newSeal(secret);
   const head: Head = encryption === undefined ? kind : { ...kind, encryption };
   // Somebody else may have made it meanwhile, with another salt.
-  if (!(await place.create(headName, Buffer.from(`${JSON.stringify(head, undefined, 2)}\n`))))
-    return openRepository(place, { secret });
-  await place.sync();
-  return new Repository(place, seal);
+  if (!(await backend.create(headName, Buffer.from(`${JSON.stringify(head, undefined, 2)}\n`))))
+    return openRepository(backend, { secret });
+  await backend.sync();
+  return new Repository(backend, seal);
 }
 
 function headOf(text: Buffer): Head | undefined {
@@ -77,24 +80,24 @@ function headOf(text: Buffer): Head | undefined {
 }
 
 export class Repository {
-  readonly place: Place;
+  readonly backend: Backend;
   readonly seal: Seal;
   readonly #kept = new Map<string, Buffer>();
 
-  constructor(place: Place, seal: Seal) {
-    this.place = place;
+  constructor(backend: Backend, seal: Seal) {
+    this.backend = backend;
     this.seal = seal;
   }
 
   /** Stores an object under the hash of its content. */
   async writeObject(hash: string, content: Uint8Array, signal?: AbortSignal): Promise<void> {
-    await this.place.write(objectName(hash), this.seal.close(hash, content), signal);
+    await this.backend.write(objectName(hash), this.seal.close(hash, content), signal);
   }
 
   /** @throws Error that names the object, when it is missing or damaged */
   async readObject(hash: string, signal?: AbortSignal): Promise<Buffer> {
     const name = objectName(hash);
-    const stored = await this.place.read(name, signal);
+    const stored = await this.backend.read(name, signal);
     if (stored === undefined) throw new DamagedError(name, "is missing");
     const content = opened(this.seal, hash, stored, name);
     if (this.seal.hash(content) !== hash) throw new DamagedError(name, "is damaged: its hash is another one");
@@ -116,7 +119,7 @@ export class Repository {
   /** The hashes of all objects that are there. */
   async objects(signal?: AbortSignal): Promise<Set<string>> {
     const found = new Set<string>();
-    for await (const name of this.place.list(objectPrefix, signal)) found.add(name.slice(name.lastIndexOf("/") + 1));
+    for await (const name of this.backend.list(objectPrefix, signal)) found.add(name.slice(name.lastIndexOf("/") + 1));
     return found;
   }
 
@@ -124,13 +127,13 @@ export class Repository {
   async writeSnapshot(snapshot: Snapshot): Promise<string> {
     const text = Buffer.from(JSON.stringify(snapshot));
     const id = `${snapshot.time.replace(/[-:]/g, "")}-${idHash(text)}`;
-    await this.place.write(snapshotPrefix + id, this.seal.close(id, text));
-    await this.place.sync();
+    await this.backend.write(snapshotPrefix + id, this.seal.close(id, text));
+    await this.backend.sync();
     return id;
   }
 
   async snapshotIds(): Promise<string[]> {
-    return (await Array.fromAsync(this.place.list(snapshotPrefix)))
+    return (await Array.fromAsync(this.backend.list(snapshotPrefix)))
       .map((name) => name.slice(snapshotPrefix.length))
       .sort();
   }
@@ -138,7 +141,7 @@ export class Repository {
   /** @throws Error when it is missing or damaged */
   async snapshot(id: string): Promise<Named> {
     const name = snapshotPrefix + id;
-    const stored = await this.place.read(name);
+    const stored = await this.backend.read(name);
     if (stored === undefined) throw new DamagedError(name, "is missing");
     const text = opened(this.seal, id, stored, name);
     if (!id.endsWith(`-${idHash(text)}`)) throw new DamagedError(name, "is damaged: its hash is another one");
@@ -161,7 +164,7 @@ export class Repository {
 
 /** An object of the repository is not there as it was written. */
 export class DamagedError extends Error {
-  /** Its name in the place. */
+  /** Its name in the backend. */
   readonly object: string;
 
   constructor(object: string, what: string) {

@@ -30,7 +30,7 @@ export interface VerifyOptions extends UpkeepOptions {
 /** Reads all that snapshots refer to, and checks it against its hashes. */
 export async function verify(repository: Repository, options: VerifyOptions = {}): Promise<Verified> {
   if (options.repair !== true) return check(repository, options);
-  const held = await lock(repository.place);
+  const held = await lock(repository.backend);
   try {
     return await check(repository, options);
   } finally {
@@ -43,7 +43,7 @@ async function check(repository: Repository, { signal, progress, repair = false 
   const note = async (error: unknown, where: string, more: readonly string[] = []) => {
     if (!(error instanceof DamagedError)) throw error;
     faults.push(`${error.message} (${where})`);
-    for (const name of repair ? [error.object, ...more] : []) await repository.place.remove(name);
+    for (const name of repair ? [error.object, ...more] : []) await repository.backend.remove(name);
   };
   /** Object to the snapshots that need it. */
   const needed = new Map<string, string[]>();
@@ -89,8 +89,8 @@ export interface Pruned {
  * is interrupted itself, what remains is whole.
  */
 export async function prune(repository: Repository, keep: number, { signal }: UpkeepOptions = {}): Promise<Pruned> {
-  const { place } = repository;
-  const held = await lock(place);
+  const { backend } = repository;
+  const held = await lock(backend);
   try {
     const ids = await repository.snapshotIds();
     const going = ids.slice(0, Math.max(0, ids.length - keep));
@@ -100,15 +100,15 @@ export async function prune(repository: Repository, keep: number, { signal }: Up
       for (const object of await objectsOf(repository, await repository.snapshot(id), signal)) used.add(object);
     }
     const stopped = AbortSignal.any([held.lost, ...(signal ? [signal] : [])]);
-    for (const id of going) await place.remove(snapshotPrefix + id);
+    for (const id of going) await backend.remove(snapshotPrefix + id);
     let objects = 0;
     for (const hash of await repository.objects(stopped)) {
       stopped.throwIfAborted();
       if (used.has(hash)) continue;
-      await place.remove(objectName(hash));
+      await backend.remove(objectName(hash));
       objects += 1;
     }
-    await place.tidy();
+    await backend.tidy();
     return { snapshots: going, objects };
   } finally {
     await held.release();

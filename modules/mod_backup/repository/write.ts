@@ -38,7 +38,7 @@ export async function writeSnapshot(
   facts: () => SnapshotFacts,
   { signal, progress }: WriteOptions,
 ): Promise<Named> {
-  const held = await lock(repository.place);
+  const held = await lock(repository.backend);
   try {
     const stopped = AbortSignal.any([signal, held.lost]);
     const former = await formerEntries(repository, stopped);
@@ -47,7 +47,7 @@ export async function writeSnapshot(
       const entries = await writeEntries(parts, former, store, progress);
       await store.flush();
       const list = await writeList(entries, store);
-      await repository.place.sync();
+      await repository.backend.sync();
       await held.check();
       stopped.throwIfAborted();
       const files = entries.filter(({ path }) => !path.endsWith("/")).length;

@@ -4,7 +4,7 @@ import { request } from "node:http";
 import { join } from "node:path";
 import { type TestContext, test } from "node:test";
 import type { BackupFile, BackupItem, Module } from "#core/types.ts";
-import { FolderPlace } from "#modules/mod_backup/places/folder.ts";
+import { FolderBackend } from "#modules/mod_backup/backends/folder.ts";
 import { openRepository } from "#modules/mod_backup/repository/repository.ts";
 import type { BackupLine, BackupState } from "#modules/mod_backup/types.ts";
 import { adminHost } from "#test/unit/modules/mod_http_admin/support.ts";
@@ -76,7 +76,7 @@ test("data of a module is in it, of a folder beside the data, and is released at
   const last = (await asked(host.socket, { to: host.to }).lines).at(-1);
   assert.ok(last !== undefined && "done" in last);
   assert.deepEqual(host.calls, ["held", "released"]);
-  const repository = await openRepository(new FolderPlace(host.to));
+  const repository = await openRepository(new FolderBackend(host.to));
   const { folders } = await repository.snapshot(last.done.id);
   const store = folders.find(({ name }) => name === "keeper_store");
   assert.deepEqual(store, { name: "keeper_store", was: "/srv/store", to: "keeper_store", option: "keeper_store" });

@@ -5,8 +5,8 @@ import { join } from "node:path";
 import { after, before, test } from "node:test";
 import { createNode, type Node, type NodeModule } from "modhost/node";
 import { createTestHost, type TestHost } from "#core/testing/index.ts";
-import { FolderPlace } from "#modules/mod_backup/places/folder.ts";
-import { hashOf } from "#modules/mod_backup/places/signature.ts";
+import { FolderBackend } from "#modules/mod_backup/backends/folder.ts";
+import { hashOf } from "#modules/mod_backup/backends/signature.ts";
 import { openRepository } from "#modules/mod_backup/repository/repository.ts";
 import { verify } from "#modules/mod_backup/repository/upkeep.ts";
 import { restore } from "#modules/mod_backup/restore.ts";
@@ -60,7 +60,7 @@ async function write(round: number, { pins, files }: Answered): Promise<void> {
 /** Opens what was restored, and compares it. */
 async function check(id: string, expected: Answered): Promise<void> {
   const to = join(host.folder, `restored-${id}`);
-  const repository = await openRepository(new FolderPlace(place()));
+  const repository = await openRepository(new FolderBackend(place()));
   await restore(repository, await repository.snapshot(id), { to, signal, progress });
   await using copy: Node = await createNode({ repo: join(to, "data", "repo"), offline: true });
   for await (const { msg } of copy.repo.verify()) assert.ok(!msg.startsWith("block "), msg);
@@ -94,7 +94,7 @@ test("while blocks, pins and files come and go, and garbage is collected and com
   isOver = true;
   await writing;
   for (const { result, expected } of results) await check(result.id, expected);
-  const { faults } = await verify(await openRepository(new FolderPlace(place())));
+  const { faults } = await verify(await openRepository(new FolderBackend(place())));
   assert.deepEqual(faults, []);
 });
 
@@ -103,7 +103,7 @@ test("a backup of what has not changed writes next to nothing, and only so many 
   const { added, bytes, removed } = await backUp({ keep: 2 });
   assert.ok(added < bytes / 5, `${added} of ${bytes} bytes were new`);
   assert.ok(removed.length > 0);
-  const repository = await openRepository(new FolderPlace(place()));
+  const repository = await openRepository(new FolderBackend(place()));
   assert.equal((await repository.snapshotIds()).length, 2);
 });
 
@@ -113,13 +113,13 @@ test("a backup beside another one is refused; one that is cancelled leaves the s
   const first = backup.run({ to: place() }, { signal: stop.signal, progress: () => stop.abort(new Error("enough")) });
   await assert.rejects(backUp(), /is under way/);
   await assert.rejects(first, /enough/);
-  assert.deepEqual((await verify(await openRepository(new FolderPlace(place())))).faults, []);
+  assert.deepEqual((await verify(await openRepository(new FolderBackend(place())))).faults, []);
   await backUp();
 });
 
 test("the backup holds the host's own files, and not itself", async () => {
   const { id } = await backUp();
-  const repository = await openRepository(new FolderPlace(place()));
+  const repository = await openRepository(new FolderBackend(place()));
   const snapshot = await repository.snapshot(id);
   const to = join(host.folder, "own");
   await restore(repository, snapshot, { to, signal, progress });

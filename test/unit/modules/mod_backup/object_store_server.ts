@@ -1,7 +1,7 @@
 /** An object store in this process, as far as backups use one: signed requests, lists by pages, conditions, failures. */
 import { createServer, type IncomingMessage, type ServerResponse } from "node:http";
 import type { AddressInfo } from "node:net";
-import { hashOf, signedHeaders } from "#modules/mod_backup/places/signature.ts";
+import { hashOf, signedHeaders } from "#modules/mod_backup/backends/signature.ts";
 
 const credentials = { keyId: "TESTKEY", secret: "a-secret-for-tests" };
 const region = "eu-test-1";

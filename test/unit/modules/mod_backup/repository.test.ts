@@ -1,15 +1,15 @@
 /** What a repository keeps, what a second backup writes, and what is found when something of it is lost. */
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { hashOf } from "#modules/mod_backup/places/signature.ts";
+import { hashOf } from "#modules/mod_backup/backends/signature.ts";
 import { PIECE_BYTES } from "#modules/mod_backup/repository/cut.ts";
 import { openRepository } from "#modules/mod_backup/repository/repository.ts";
 import { prune, verify } from "#modules/mod_backup/repository/upkeep.ts";
-import { contentsOf, fileOf, MemoryPlace, noise, snapshotOf } from "./support.ts";
+import { contentsOf, fileOf, MemoryBackend, noise, snapshotOf } from "./support.ts";
 
 async function opened(secret?: Uint8Array) {
-  const place = new MemoryPlace();
-  return { place, repository: await openRepository(place, { make: true, secret }) };
+  const backend = new MemoryBackend();
+  return { backend, repository: await openRepository(backend, { make: true, secret }) };
 }
 
 const big = noise(2.5 * PIECE_BYTES);
@@ -45,10 +45,10 @@ test("a reader may use its memory again for each piece that it gives", async () 
 });
 
 test("a second backup reads and writes only what is new", async () => {
-  const { place, repository } = await opened();
+  const { backend, repository } = await opened();
   const grown = Buffer.concat([big, noise(1000, 5)]);
   await snapshotOf(repository, [fileOf("same", big.subarray(1), { state: "1" }), fileOf("log", big, { growing: "a" })]);
-  place.written = [];
+  backend.written = [];
   const same = fileOf("same", big.subarray(1), { state: "1" });
   const log = fileOf("log", grown, { growing: "a" });
   const second = await snapshotOf(repository, [same, log]);
@@ -77,67 +77,67 @@ test("of lines, those around a change are written", async () => {
 });
 
 test("the snapshot comes last, and a backup that breaks off leaves none", async () => {
-  const { place, repository } = await opened();
+  const { backend, repository } = await opened();
   await snapshotOf(repository, [fileOf("a", big)]);
-  assert.match(place.written.at(-1) ?? "", /^snapshots\//);
+  assert.match(backend.written.at(-1) ?? "", /^snapshots\//);
   const before = await repository.snapshotIds();
-  place.before = (name) => {
+  backend.before = (name) => {
     if (name.startsWith("objects/")) throw new Error("the disk is full");
   };
   await assert.rejects(snapshotOf(repository, [fileOf("a", noise(3 * PIECE_BYTES, 9))]), /the disk is full/);
-  place.before = () => {};
+  backend.before = () => {};
   assert.deepEqual(await repository.snapshotIds(), before);
   assert.deepEqual((await verify(repository)).faults, []);
-  assert.ok(!place.objects.has("lock"));
+  assert.ok(!backend.objects.has("lock"));
 });
 
 test("an abort ends it, and it goes on from there the next time", async () => {
-  const { place, repository } = await opened();
+  const { backend, repository } = await opened();
   const stop = new AbortController();
-  place.before = (name) => {
+  backend.before = (name) => {
     if (name.startsWith("objects/")) stop.abort(new Error("enough"));
   };
   await assert.rejects(snapshotOf(repository, [fileOf("a", big)], stop.signal), /enough/);
-  place.before = () => {};
-  place.written = [];
+  backend.before = () => {};
+  backend.written = [];
   const { id, added } = await snapshotOf(repository, [fileOf("a", big)]);
   assert.ok(added < big.length);
   assert.equal((await contentsOf(repository, id)).a, hashOf(big));
 });
 
 test("what is missing or damaged is found, with the snapshots that need it; the next backup writes it again", async () => {
-  const { place, repository } = await opened();
+  const { backend, repository } = await opened();
   const { id } = await snapshotOf(repository, [fileOf("a", big, { state: "1" })]);
-  const [lost = "", hurt = ""] = place.names();
-  const bytes = Buffer.from(place.objects.get(hurt) ?? []);
-  place.objects.delete(lost);
+  const [lost = "", hurt = ""] = backend.names();
+  const bytes = Buffer.from(backend.objects.get(hurt) ?? []);
+  backend.objects.delete(lost);
   bytes[5] = ~(bytes[5] ?? 0);
-  place.objects.set(hurt, bytes);
+  backend.objects.set(hurt, bytes);
   const { faults } = await verify(repository);
   assert.equal(faults.length, 2);
   assert.ok(faults.some((fault) => fault === `${lost} is missing (snapshot ${id})`));
   assert.ok(faults.some((fault) => fault.startsWith(`${hurt} is damaged`)));
   await assert.rejects(contentsOf(repository, id), /is missing|is damaged/);
   assert.equal((await verify(repository, { repair: true })).faults.length, 2);
-  assert.ok(!place.objects.has(hurt) && !place.objects.has("lock"));
+  assert.ok(!backend.objects.has(hurt) && !backend.objects.has("lock"));
   const again = await snapshotOf(repository, [fileOf("a", big, { state: "1" })]);
   assert.equal((await contentsOf(repository, again.id)).a, hashOf(big));
   assert.deepEqual((await verify(repository)).faults, []);
 });
 
 test("a snapshot whose text was changed is no snapshot", async () => {
-  const { place, repository } = await opened();
+  const { backend, repository } = await opened();
   const { id } = await snapshotOf(repository, [fileOf("a", Buffer.from("x"))]);
   const name = `snapshots/${id}`;
-  place.objects.set(name, Buffer.from(String(place.objects.get(name)).replace('"files":1', '"files":2')));
+  backend.objects.set(name, Buffer.from(String(backend.objects.get(name)).replace('"files":1', '"files":2')));
   await assert.rejects(repository.snapshot(id), /is damaged: its hash is another one/);
 });
 
 test("old snapshots go with what they alone used, and with what nobody uses", async () => {
-  const { place, repository } = await opened();
+  const { backend, repository } = await opened();
   const versions = [noise(PIECE_BYTES, 1), noise(PIECE_BYTES, 2), noise(PIECE_BYTES, 3)];
   for (const content of versions) await snapshotOf(repository, [fileOf("a", content), fileOf("b", big)]);
-  place.objects.set(`objects/ff/${"f".repeat(64)}`, Buffer.from("left behind"));
+  backend.objects.set(`objects/ff/${"f".repeat(64)}`, Buffer.from("left behind"));
   const { snapshots, objects } = await prune(repository, 2);
   assert.equal(snapshots.length, 1);
   assert.ok(objects >= 2);
@@ -148,13 +148,13 @@ test("old snapshots go with what they alone used, and with what nobody uses", as
 });
 
 test("nothing is removed while a snapshot that stays cannot be read", async () => {
-  const { place, repository } = await opened();
+  const { backend, repository } = await opened();
   for (const seed of [1, 2]) await snapshotOf(repository, [fileOf("a", noise(1000, seed))]);
   const [, latest = ""] = await repository.snapshotIds();
-  place.objects.set(`snapshots/${latest}`, Buffer.from("{}"));
-  const before = place.names();
+  backend.objects.set(`snapshots/${latest}`, Buffer.from("{}"));
+  const before = backend.names();
   await assert.rejects(prune(repository, 1), /is damaged/);
-  assert.deepEqual(place.names(), before);
+  assert.deepEqual(backend.names(), before);
   // A repair takes it away, and then the one before it is the latest.
   assert.equal((await verify(repository, { repair: true })).faults.length, 1);
   assert.deepEqual((await prune(repository, 1)).snapshots, []);
@@ -162,9 +162,9 @@ test("nothing is removed while a snapshot that stays cannot be read", async () =
 });
 
 test("one writer at a time; the lock of a process that is gone holds nobody up", async () => {
-  const { place, repository } = await opened();
+  const { backend, repository } = await opened();
   const holder = (pid: number, at: Date, machine: string) =>
-    place.objects.set("lock", Buffer.from(JSON.stringify({ id: "x", machine, pid, at: at.toISOString() })));
+    backend.objects.set("lock", Buffer.from(JSON.stringify({ id: "x", machine, pid, at: at.toISOString() })));
   holder(1, new Date(), "elsewhere");
   await assert.rejects(snapshotOf(repository, []), /is being written by process 1 of elsewhere/);
   await assert.rejects(prune(repository, 1), /is being written/);
@@ -179,66 +179,66 @@ test("one writer at a time; the lock of a process that is gone holds nobody up",
 });
 
 test("a writer whose lock was taken over finishes nothing", async () => {
-  const { place, repository } = await opened();
-  place.before = (name) => {
-    if (name.startsWith("objects/")) place.objects.set("lock", Buffer.from('{"id":"other"}'));
+  const { backend, repository } = await opened();
+  backend.before = (name) => {
+    if (name.startsWith("objects/")) backend.objects.set("lock", Buffer.from('{"id":"other"}'));
   };
   await assert.rejects(snapshotOf(repository, [fileOf("a", big)]), /was taken over by another backup/);
   assert.deepEqual(await repository.snapshotIds(), []);
-  assert.ok(place.objects.has("lock"), "the lock of the other one stays");
+  assert.ok(backend.objects.has("lock"), "the lock of the other one stays");
 });
 
 test("an encrypted repository says nothing of its content, and opens by its key alone", async () => {
   const secret = Buffer.from("correct horse");
-  const { place, repository } = await opened(secret);
+  const { backend, repository } = await opened(secret);
   const text = Buffer.from("a secret that is easily found");
   const { id } = await snapshotOf(repository, [fileOf("a", text), fileOf("b", big)]);
-  for (const [name, bytes] of place.objects) {
+  for (const [name, bytes] of backend.objects) {
     assert.ok(!bytes.includes(text) && !bytes.includes("/data"), `${name} tells something`);
     assert.ok(!name.includes(hashOf(text)));
   }
-  const again = await openRepository(place, { secret });
+  const again = await openRepository(backend, { secret });
   assert.equal((await contentsOf(again, id)).b, hashOf(big));
-  await assert.rejects(openRepository(place, { secret: Buffer.from("wrong") }), /encrypted by another key/);
-  await assert.rejects(openRepository(place), /is encrypted: name the file of its key/);
-  const [one = "", other = ""] = place.names();
-  place.objects.set(one, place.objects.get(other) ?? Buffer.alloc(0));
+  await assert.rejects(openRepository(backend, { secret: Buffer.from("wrong") }), /encrypted by another key/);
+  await assert.rejects(openRepository(backend), /is encrypted: name the file of its key/);
+  const [one = "", other = ""] = backend.names();
+  backend.objects.set(one, backend.objects.get(other) ?? Buffer.alloc(0));
   assert.equal((await verify(again)).faults.length, 1);
 });
 
 test("of two who begin an encrypted repository, both open the same one", async () => {
-  const place = new MemoryPlace();
+  const backend = new MemoryBackend();
   const secret = Buffer.from("key");
-  const opening = [1, 2].map(() => openRepository(place, { secret, make: true }));
+  const opening = [1, 2].map(() => openRepository(backend, { secret, make: true }));
   const [one, other] = await Promise.all(opening);
   assert.equal(one?.seal.hash(big), other?.seal.hash(big));
 });
 
 test("what failed is told, though the lock could not be taken back", async () => {
-  const { place, repository } = await opened();
-  place.before = () => {
-    place.read = () => Promise.reject(new Error("no connection"));
+  const { backend, repository } = await opened();
+  backend.before = () => {
+    backend.read = () => Promise.reject(new Error("no connection"));
     throw new Error("the disk is full");
   };
   await assert.rejects(snapshotOf(repository, [fileOf("a", big)]), /the disk is full/);
 });
 
 test("a place that has something else, or is of a later version, is refused", async () => {
-  const place = new MemoryPlace();
-  place.objects.set("photo.jpg", Buffer.from("x"));
-  await assert.rejects(openRepository(place, { make: true }), /is not empty \(photo.jpg\)/);
-  await assert.rejects(openRepository(new MemoryPlace()), /There is no backup in memory/);
-  place.objects.set("repository.json", Buffer.from('{"kind":"modhost backup","format":99}'));
-  await assert.rejects(openRepository(place), /later version/);
-  const { place: plain } = await opened();
+  const backend = new MemoryBackend();
+  backend.objects.set("photo.jpg", Buffer.from("x"));
+  await assert.rejects(openRepository(backend, { make: true }), /is not empty \(photo.jpg\)/);
+  await assert.rejects(openRepository(new MemoryBackend()), /There is no backup in memory/);
+  backend.objects.set("repository.json", Buffer.from('{"kind":"modhost backup","format":99}'));
+  await assert.rejects(openRepository(backend), /later version/);
+  const { backend: plain } = await opened();
   await assert.rejects(openRepository(plain, { secret: Buffer.from("key") }), /is not encrypted/);
 });
 
 test("a lock that names nobody keeps nobody out", async () => {
   for (const text of ["null", "{}", "", "[1]"]) {
-    const place = new MemoryPlace();
-    const repository = await openRepository(place, { make: true });
-    place.objects.set("lock", Buffer.from(text));
+    const backend = new MemoryBackend();
+    const repository = await openRepository(backend, { make: true });
+    backend.objects.set("lock", Buffer.from(text));
     await snapshotOf(repository, [fileOf("a", Buffer.from("a"))]);
     assert.equal((await repository.snapshotIds()).length, 1, text);
   }

@@ -8,7 +8,7 @@ import { PIECE_BYTES } from "#modules/mod_backup/repository/cut.ts";
 import type { Snapshot } from "#modules/mod_backup/repository/format.ts";
 import { openRepository } from "#modules/mod_backup/repository/repository.ts";
 import { restore } from "#modules/mod_backup/restore.ts";
-import { fileOf, MemoryPlace, noise, snapshotOf } from "./support.ts";
+import { fileOf, MemoryBackend, noise, snapshotOf } from "./support.ts";
 
 let folder: string;
 let folders = 0;
@@ -24,15 +24,15 @@ const target = () => join(folder, String(++folders));
 const big = noise(PIECE_BYTES + 10, 8);
 
 async function backedUp(more: readonly ReturnType<typeof fileOf>[] = []) {
-  const place = new MemoryPlace();
-  const repository = await openRepository(place, { make: true });
+  const backend = new MemoryBackend();
+  const repository = await openRepository(backend, { make: true });
   const files = [
     fileOf("big", big, { mode: 0o640 }),
     fileOf("deep/er/small", Buffer.from("small")),
     fileOf("nothing/", Buffer.alloc(0), { mode: 0o750 }),
     ...more,
   ];
-  return { place, repository, snapshot: await snapshotOf(repository, files) };
+  return { backend, repository, snapshot: await snapshotOf(repository, files) };
 }
 
 test("files, folders and their permissions are as they were", async () => {
@@ -71,14 +71,14 @@ test("an empty folder is taken", async () => {
 });
 
 test("what is damaged, and an abort, leave nothing in the place; the next call begins again", async () => {
-  const { place, repository, snapshot } = await backedUp();
-  const [name = ""] = place.names();
-  const whole = place.objects.get(name) ?? Buffer.alloc(0);
-  place.objects.set(name, whole.subarray(1));
+  const { backend, repository, snapshot } = await backedUp();
+  const [name = ""] = backend.names();
+  const whole = backend.objects.get(name) ?? Buffer.alloc(0);
+  backend.objects.set(name, whole.subarray(1));
   const to = target();
   await assert.rejects(restore(repository, snapshot, { to, signal, progress }), /is damaged/);
   await assert.rejects(stat(to), /ENOENT/);
-  place.objects.set(name, whole);
+  backend.objects.set(name, whole);
   const stop = new AbortController();
   const stopping = restore(repository, snapshot, { to, signal: stop.signal, progress: () => stop.abort() });
   await assert.rejects(stopping, /abort/i);

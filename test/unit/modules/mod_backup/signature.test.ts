@@ -1,7 +1,7 @@
 /** Signature Version 4, by the examples that its specification and its public test suite give. */
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { hashOf, type SignedRequest, signedHeaders } from "#modules/mod_backup/places/signature.ts";
+import { hashOf, type SignedRequest, signedHeaders } from "#modules/mod_backup/backends/signature.ts";
 
 const signatureOf = (request: SignedRequest, keyId: string, secret: string) =>
   /Signature=(\w+)$/.exec(signedHeaders(request, { keyId, secret }).authorization ?? "")?.[1];

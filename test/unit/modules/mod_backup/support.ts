@@ -1,14 +1,14 @@
 /** Places and files for tests of backups. */
 
 import type { BackupFile } from "#core/types.ts";
-import type { Place } from "#modules/mod_backup/places/place.ts";
-import { hashOf } from "#modules/mod_backup/places/signature.ts";
+import type { Backend } from "#modules/mod_backup/backends/backend.ts";
+import { hashOf } from "#modules/mod_backup/backends/signature.ts";
 import type { SnapshotFacts } from "#modules/mod_backup/repository/format.ts";
 import type { Repository } from "#modules/mod_backup/repository/repository.ts";
 import { writeSnapshot } from "#modules/mod_backup/repository/write.ts";
 
 /** A place in memory, which tells what was written and can be damaged. */
-export class MemoryPlace implements Place {
+export class MemoryBackend implements Backend {
   readonly name = "memory";
   readonly objects = new Map<string, Buffer>();
   /** Names in the order in which they were written. */

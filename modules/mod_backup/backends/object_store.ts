@@ -1,7 +1,7 @@
 /** A repository in a bucket of an object store that is compatible with S3. */
 import { setTimeout as delay } from "node:timers/promises";
 import { printable } from "../../../core/net/http.ts";
-import type { Place } from "./place.ts";
+import type { Backend } from "./backend.ts";
 import { type Credentials, encode, hashOf, signedHeaders } from "./signature.ts";
 
 export interface ObjectStoreSettings {
@@ -33,7 +33,7 @@ const MAX_ATTEMPT_TIME = 300_000;
 const MAX_BODY = 64 * 1024 * 1024;
 const transient: ReadonlySet<number> = new Set([408, 429, 500, 502, 503, 504]);
 
-export class ObjectStorePlace implements Place {
+export class ObjectStoreBackend implements Backend {
   readonly name: string;
   readonly #settings: ObjectStoreSettings;
 

@@ -7,11 +7,11 @@ import type { AddressInfo } from "node:net";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { after, before, beforeEach, describe, test } from "node:test";
-import { FolderPlace } from "#modules/mod_backup/places/folder.ts";
-import { ObjectStorePlace } from "#modules/mod_backup/places/object_store.ts";
-import { openPlace, readSecret } from "#modules/mod_backup/places/open.ts";
-import type { Place } from "#modules/mod_backup/places/place.ts";
-import { hashOf } from "#modules/mod_backup/places/signature.ts";
+import type { Backend } from "#modules/mod_backup/backends/backend.ts";
+import { FolderBackend } from "#modules/mod_backup/backends/folder.ts";
+import { ObjectStoreBackend } from "#modules/mod_backup/backends/object_store.ts";
+import { openBackend, readSecret } from "#modules/mod_backup/backends/open.ts";
+import { hashOf } from "#modules/mod_backup/backends/signature.ts";
 import { PIECE_BYTES } from "#modules/mod_backup/repository/cut.ts";
 import { openRepository } from "#modules/mod_backup/repository/repository.ts";
 import { prune, verify } from "#modules/mod_backup/repository/upkeep.ts";
@@ -35,30 +35,33 @@ after(async () => {
   await rm(folder, { recursive: true });
 });
 
-const listed = async (place: Place, prefix: string) => (await Array.fromAsync(place.list(prefix))).sort();
+const listed = async (backend: Backend, prefix: string) => (await Array.fromAsync(backend.list(prefix))).sort();
 
 /** What every place does. */
-function contract(name: string, make: () => Place) {
+function contract(name: string, make: () => Backend) {
   describe(name, () => {
     test("objects come and go by their names", async () => {
-      const place = make();
-      assert.equal(await place.read("a/b"), undefined);
-      for (const each of ["a/b", "a/c/d", "a/c/e", "b/f", "top"]) await place.write(each, Buffer.from(each));
-      await place.sync();
-      assert.equal(String(await place.read("a/c/d")), "a/c/d");
-      await place.write("a/b", Buffer.from("again"));
-      assert.equal(String(await place.read("a/b")), "again");
-      assert.deepEqual(await listed(place, "a/"), ["a/b", "a/c/d", "a/c/e"]);
-      assert.deepEqual(await listed(place, ""), ["a/b", "a/c/d", "a/c/e", "b/f", "top"]);
-      assert.deepEqual(await listed(place, "none/"), []);
-      await place.remove("a/b");
-      await place.remove("a/b");
-      assert.equal(await place.read("a/b"), undefined);
+      const backend = make();
+      assert.equal(await backend.read("a/b"), undefined);
+      for (const each of ["a/b", "a/c/d", "a/c/e", "b/f", "top"]) await backend.write(each, Buffer.from(each));
+      await backend.sync();
+      assert.equal(String(await backend.read("a/c/d")), "a/c/d");
+      await backend.write("a/b", Buffer.from("again"));
+      assert.equal(String(await backend.read("a/b")), "again");
+      assert.deepEqual(await listed(backend, "a/"), ["a/b", "a/c/d", "a/c/e"]);
+      assert.deepEqual(await listed(backend, ""), ["a/b", "a/c/d", "a/c/e", "b/f", "top"]);
+      assert.deepEqual(await listed(backend, "none/"), []);
+      await backend.remove("a/b");
+      await backend.remove("a/b");
+      assert.equal(await backend.read("a/b"), undefined);
     });
 
     test("of two who make an object, one does", async () => {
-      const place = make();
-      const made = await Promise.all([place.create("lock", Buffer.from("1")), place.create("lock", Buffer.from("2"))]);
+      const backend = make();
+      const made = await Promise.all([
+        backend.create("lock", Buffer.from("1")),
+        backend.create("lock", Buffer.from("2")),
+      ]);
       assert.deepEqual(made.sort(), [false, true]);
     });
 
@@ -76,19 +79,19 @@ function contract(name: string, make: () => Place) {
 }
 
 let folders = 0;
-contract("a folder", () => new FolderPlace(join(folder, String(++folders))));
-contract("an object store", () => new ObjectStorePlace(server.settings));
+contract("a folder", () => new FolderBackend(join(folder, String(++folders))));
+contract("an object store", () => new ObjectStoreBackend(server.settings));
 
 test("a folder is for its owner alone, and what an interrupted write has left goes", async () => {
   const path = join(folder, "private");
-  const place = new FolderPlace(path);
-  await place.write("a/b", Buffer.from("x"));
+  const backend = new FolderBackend(path);
+  await backend.write("a/b", Buffer.from("x"));
   assert.equal((await stat(path)).mode & 0o777, 0o700);
   assert.equal((await stat(join(path, "a/b"))).mode & 0o777, 0o600);
   await mkdir(join(path, "drafts"), { recursive: true });
   await writeFile(join(path, "drafts", "half"), "x");
-  assert.deepEqual(await listed(place, ""), ["a/b"]);
-  await place.tidy();
+  assert.deepEqual(await listed(backend, ""), ["a/b"]);
+  await backend.tidy();
   assert.deepEqual((await readdir(path)).sort(), ["a"]);
 });
 
@@ -101,14 +104,14 @@ describe("an object store that fails for the moment", () => {
       attempts.set(name, count + 1);
       return ([500, "cut", 503, undefined] as const)[count % 4];
     };
-    const repository = await openRepository(new ObjectStorePlace(server.settings), { make: true });
+    const repository = await openRepository(new ObjectStoreBackend(server.settings), { make: true });
     const content = noise(2 * PIECE_BYTES, 6);
     const { id } = await snapshotOf(repository, [fileOf("a", content)]);
     assert.equal((await contentsOf(repository, id)).a, hashOf(content));
   });
 
   test("a lock whose answer was lost is known as its own", async () => {
-    const place = new ObjectStorePlace(server.settings);
+    const backend = new ObjectStoreBackend(server.settings);
     let lost = false;
     server.before = (method) => {
       if (method !== "PUT" || lost) return undefined;
@@ -116,12 +119,12 @@ describe("an object store that fails for the moment", () => {
       server.objects.set("host 1/ü/lock", Buffer.from("mine"));
       return "cut";
     };
-    assert.equal(await place.create("lock", Buffer.from("mine")), true);
-    assert.equal(await place.create("lock", Buffer.from("other")), false);
+    assert.equal(await backend.create("lock", Buffer.from("mine")), true);
+    assert.equal(await backend.create("lock", Buffer.from("other")), false);
   });
 
   test("that goes on failing ends the backup, and leaves the snapshots before it", async () => {
-    const repository = await openRepository(new ObjectStorePlace(server.settings), { make: true });
+    const repository = await openRepository(new ObjectStoreBackend(server.settings), { make: true });
     await snapshotOf(repository, [fileOf("a", noise(1000, 1))]);
     server.before = (method, path) => (method === "PUT" && path.includes("/objects/") ? 503 : undefined);
     await assert.rejects(snapshotOf(repository, [fileOf("a", noise(9000, 2))]), /was answered 503 \(InternalError/);
@@ -133,13 +136,13 @@ describe("an object store that fails for the moment", () => {
 
 test("refusals of an object store name what to check, and are not tried again", async () => {
   const { settings } = server;
-  const wrong = new ObjectStorePlace({ ...settings, credentials: { keyId: "TESTKEY", secret: "wrong" } });
+  const wrong = new ObjectStoreBackend({ ...settings, credentials: { keyId: "TESTKEY", secret: "wrong" } });
   await assert.rejects(
     wrong.read("a"),
     /403 \(SignatureDoesNotMatch: As the "test" wants it\); check backup_s3_key_id/,
   );
   assert.equal(server.requests.length, 1);
-  const none = new ObjectStorePlace({ ...settings, bucket: "none" });
+  const none = new ObjectStoreBackend({ ...settings, bucket: "none" });
   await assert.rejects(none.write("a", Buffer.from("x")), /NoSuchBucket.*make the bucket first/);
 });
 
@@ -160,15 +163,19 @@ test("an object store that answers without end is left, and its words steer no t
   }).listen(0, "127.0.0.1");
   await once(hostile, "listening");
   const { port } = hostile.address() as AddressInfo;
-  const place = new ObjectStorePlace({ ...server.settings, endpoint: new URL(`http://127.0.0.1:${port}`), prefix: "" });
+  const backend = new ObjectStoreBackend({
+    ...server.settings,
+    endpoint: new URL(`http://127.0.0.1:${port}`),
+    prefix: "",
+  });
   try {
     fate = "list";
-    await assert.rejects(Array.fromAsync(place.list("")), /one page of its list again and again/);
+    await assert.rejects(Array.fromAsync(backend.list("")), /one page of its list again and again/);
     assert.equal(asked, 2);
     fate = "refuse";
-    await assert.rejects(place.read("a"), /403 \(No\\x1b\[2J: \\x1b\]0;x\\x07 \ufffd\)/);
+    await assert.rejects(backend.read("a"), /403 \(No\\x1b\[2J: \\x1b\]0;x\\x07 \ufffd\)/);
     fate = "long";
-    await assert.rejects(place.read("a"), /was answered more than 67108864 bytes/);
+    await assert.rejects(backend.read("a"), /was answered more than 67108864 bytes/);
     assert.ok(sent < 100);
   } finally {
     hostile.closeAllConnections();
@@ -177,17 +184,17 @@ test("an object store that answers without end is left, and its words steer no t
 });
 
 test("a bucket that is missing is no empty backup", async () => {
-  const none = new ObjectStorePlace({ ...server.settings, bucket: "none" });
+  const none = new ObjectStoreBackend({ ...server.settings, bucket: "none" });
   await assert.rejects(openRepository(none), /NoSuchBucket/);
 });
 
 test("places are read from what people write", async () => {
-  assert.equal((await openPlace({ to: "b" }, "/srv")).name, "/srv/b");
+  assert.equal((await openBackend({ to: "b" }, "/srv")).name, "/srv/b");
   const store = { to: "s3://bucket/a//b/", s3_key_id: "k", s3_secret: "s" };
-  assert.equal((await openPlace(store, "/")).name, "s3://bucket/a/b/");
-  await assert.rejects(openPlace({}, "/"), /set the option backup_to/);
-  await assert.rejects(openPlace({ to: "s3:///x" }, "/"), /names no bucket/);
-  await assert.rejects(openPlace({ to: "s3://bucket" }, "/"), /MODHOST_BACKUP_S3_SECRET/);
+  assert.equal((await openBackend(store, "/")).name, "s3://bucket/a/b/");
+  await assert.rejects(openBackend({}, "/"), /set the option backup_to/);
+  await assert.rejects(openBackend({ to: "s3:///x" }, "/"), /names no bucket/);
+  await assert.rejects(openBackend({ to: "s3://bucket" }, "/"), /MODHOST_BACKUP_S3_SECRET/);
   const file = join(folder, "key");
   await writeFile(file, "secret\n");
   assert.equal(String(await readSecret({ key_file: file })), "secret");

@@ -1,5 +1,5 @@
 /** Where a repository is kept: objects by name, of some megabytes at most. */
-export interface Place {
+export interface Backend {
   /** For people. */
   readonly name: string;
   /** Undefined when there is no such object. */

@@ -3,12 +3,12 @@ import { randomBytes } from "node:crypto";
 import { link, mkdir, open, readdir, readFile, rename, rm } from "node:fs/promises";
 import { dirname, join } from "node:path";
 import { absent, PRIVATE_FILE, PRIVATE_FOLDER, syncFolder } from "../disk.ts";
-import type { Place } from "./place.ts";
+import type { Backend } from "./backend.ts";
 
 /** Files that are being written; a killed process leaves some behind. */
 const drafts = "drafts";
 
-export class FolderPlace implements Place {
+export class FolderBackend implements Backend {
   readonly name: string;
   /** Folders with new entries that may not be durable. */
   readonly #unsynced = new Set<string>();

@@ -1,9 +1,9 @@
-/** What the commands of backups know of a place: their arguments, and the options. */
+/** Arguments and options that the commands of backups share. */
 import { resolve } from "node:path";
 import { type CommandContext, type CommandOption, UsageError } from "../../../../core/cli/index.ts";
 import { loadConfig } from "../../../../core/index.ts";
+import { type BackendSettings, isObjectStore, openBackend, readSecret } from "../../backends/open.ts";
 import { options as declared } from "../../options.ts";
-import { isObjectStore, openPlace, type PlaceSettings, readSecret } from "../../places/open.ts";
 import { openRepository, type Repository } from "../../repository/repository.ts";
 
 export const keyOption = {
@@ -15,7 +15,7 @@ export const keyOption = {
 } as const satisfies Record<string, CommandOption>;
 
 /** The place and the key that the arguments name; a folder is absolute. */
-export function named({ args, options, cwd }: CommandContext): PlaceSettings {
+export function named({ args, options, cwd }: CommandContext): BackendSettings {
   const [to, ...more] = args;
   if (more.length > 0) throw new UsageError(`One place is named, not ${args.join(" and ")}`);
   const key = textOf(options, "key-file");
@@ -30,7 +30,7 @@ export async function openNamed(context: CommandContext): Promise<Repository> {
   const config = await loadConfig({ path: context.configPath, cwd: context.cwd, env: context.env });
   config.declare(declared, "backup");
   const value = (name: keyof typeof declared) => config.value(name) as string | undefined;
-  const settings: PlaceSettings = {
+  const settings: BackendSettings = {
     to: value("backup_to"),
     key_file: value("backup_key_file"),
     s3_endpoint: value("backup_s3_endpoint"),
@@ -39,7 +39,7 @@ export async function openNamed(context: CommandContext): Promise<Repository> {
     s3_secret: value("backup_s3_secret"),
     ...named(context),
   };
-  return openRepository(await openPlace(settings, config.directory), { secret: await readSecret(settings) });
+  return openRepository(await openBackend(settings, config.directory), { secret: await readSecret(settings) });
 }
 
 /** @throws {UsageError} when the option was given without a value */

@@ -1,11 +1,11 @@
-/** From what people write to a place and its key. */
+/** From what people write to a backend and its key. */
 import { readFile } from "node:fs/promises";
 import { resolve } from "node:path";
-import { FolderPlace } from "./folder.ts";
-import type { Place } from "./place.ts";
+import type { Backend } from "./backend.ts";
+import { FolderBackend } from "./folder.ts";
 
 /** The options, by their names without `backup_`. */
-export interface PlaceSettings {
+export interface BackendSettings {
   readonly to?: string | undefined;
   readonly key_file?: string | undefined;
   readonly s3_endpoint?: string | undefined;
@@ -23,11 +23,11 @@ export const isObjectStore = (to: string): boolean => to.startsWith(scheme);
  *
  * @throws Error when nothing says where, or how to get there
  */
-export async function openPlace(settings: PlaceSettings, directory: string): Promise<Place> {
+export async function openBackend(settings: BackendSettings, directory: string): Promise<Backend> {
   const { to } = settings;
   if (to === undefined || to === "")
     throw new Error("Name a folder or s3://BUCKET/PREFIX for the backup, or set the option backup_to");
-  if (!isObjectStore(to)) return new FolderPlace(resolve(directory, to));
+  if (!isObjectStore(to)) return new FolderBackend(resolve(directory, to));
   const [bucket = "", ...path] = to.slice(scheme.length).split("/");
   const prefix = path.filter((part) => part !== "").map((part) => `${part}/`);
   if (bucket === "") throw new Error(`${to} names no bucket: it is s3://BUCKET/PREFIX`);
@@ -37,12 +37,12 @@ export async function openPlace(settings: PlaceSettings, directory: string): Pro
       "The object store needs an access key: set backup_s3_key_id and backup_s3_secret, or MODHOST_BACKUP_S3_KEY_ID and MODHOST_BACKUP_S3_SECRET",
     );
   const endpoint = new URL(s3_endpoint ?? `https://s3.${region}.amazonaws.com`);
-  const { ObjectStorePlace } = await import("./object_store.ts");
-  return new ObjectStorePlace({ bucket, prefix: prefix.join(""), endpoint, region, credentials: { keyId, secret } });
+  const { ObjectStoreBackend } = await import("./object_store.ts");
+  return new ObjectStoreBackend({ bucket, prefix: prefix.join(""), endpoint, region, credentials: { keyId, secret } });
 }
 
 /** What encrypts; undefined when no file is named. @throws Error when it is empty or cannot be read */
-export async function readSecret({ key_file: file }: PlaceSettings): Promise<Uint8Array | undefined> {
+export async function readSecret({ key_file: file }: BackendSettings): Promise<Uint8Array | undefined> {
   if (file === undefined) return undefined;
   const text = (await readFile(file)).toString("latin1").replace(/\r?\n$/, "");
   if (text === "") throw new Error(`The key file ${file} is empty: \`openssl rand -base64 32 > ${file}\` makes one`);
