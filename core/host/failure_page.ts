@@ -5,7 +5,7 @@ import type { Change } from "../types.ts";
 import { escape_html, html_page, printable } from "../util/text.ts";
 
 /** The parts of a request that tell a browser. */
-type Asked = {
+type PageRequest = {
   readonly headers: IncomingMessage["headers"];
   readonly socket: { readonly remoteAddress?: string | undefined };
 };
@@ -22,7 +22,7 @@ footer { margin-top: 1.5rem; padding-top: .75rem; border-top: 1px solid var(--li
 `;
 
 /** A browser of this machine goes to a page: sources are shown to nobody else. */
-export function showsFailures({ headers, socket }: Asked): boolean {
+export function showsFailures({ headers, socket }: PageRequest): boolean {
   if (headers.accept?.includes("text/html") !== true) return false;
   const mode = headers["sec-fetch-mode"];
   if (mode !== undefined && mode !== "navigate") return false;

@@ -5,7 +5,7 @@ import type { EventBus } from "../events.ts";
 import type { HttpModule } from "../http/index.ts";
 import { AuditFile } from "../operations/audit.ts";
 import { auditPage } from "../operations/audit_pages.ts";
-import type { Asked, Progress } from "../operations/change.ts";
+import type { Progress, Requester } from "../operations/change.ts";
 import { Changes, type Made } from "../operations/changes.ts";
 import { type ConfigEdit, readConfigFile } from "../operations/config_file.ts";
 import {
@@ -73,7 +73,7 @@ export class Operating implements ServerDeps {
     });
   }
 
-  change(kind: ModuleChange, name: string, host: string | undefined, asker: Omit<Asked, "what">): Made {
+  change(kind: ModuleChange, name: string, host: string | undefined, asker: Requester): Made {
     const made = this.changes.make({ ...asker, what: changeText(kind, name, host) }, (progress) =>
       this.#deps.change(kind, name, host, progress),
     );
@@ -86,7 +86,7 @@ export class Operating implements ServerDeps {
     return this.#deps.plan();
   }
 
-  apply(asker: Omit<Asked, "what">): Made {
+  apply(asker: Requester): Made {
     return this.changes.make({ ...asker, what: applyText }, (progress) => this.#deps.apply(progress));
   }
 
@@ -98,7 +98,7 @@ export class Operating implements ServerDeps {
       this.changes.make({ ...asker, what: editText }, (progress) => this.#deps.edit(edit, progress)),
   };
 
-  handOver(successor: Successor, asker: Omit<Asked, "what">): Made {
+  handOver(successor: Successor, asker: Requester): Made {
     const made = this.changes.make({ ...asker, what: handOverText }, (progress) =>
       this.#deps.prepare(successor, progress),
     );
@@ -106,7 +106,7 @@ export class Operating implements ServerDeps {
     return made;
   }
 
-  reopenLogs(asker: Omit<Asked, "what">): Made {
+  reopenLogs(asker: Requester): Made {
     return this.changes.make({ ...asker, what: reopenText }, async () => {
       // Modules first: the log can tell what they fail with.
       this.#deps.announce("logs-reopened", {});
@@ -114,7 +114,7 @@ export class Operating implements ServerDeps {
     });
   }
 
-  stop(timeout: number | undefined, asker: Omit<Asked, "what">): Change {
+  stop(timeout: number | undefined, asker: Requester): Change {
     const { host } = this.#deps;
     const change = this.changes.note({ ...asker, what: "stop" });
     void host.stop(timeout === undefined ? {} : { timeout }).catch((error: unknown) => host.report(error));

@@ -4,7 +4,7 @@ import type { Body, Response } from "./response.ts";
 import { discard } from "./stream.ts";
 
 /** What a handler's value is the answer to. */
-export interface Asked {
+export interface AnsweringExchange {
   readonly response: Response;
   readonly gone: boolean;
   /** The route whose value it is, for messages: `GET /hello/*`. */
@@ -22,7 +22,7 @@ export interface Asked {
  * The one place where a handler's value becomes an answer (contract, part 4). True when the request is answered or will be;
  * false when the next handler is to be asked.
  */
-export function answer(exchange: Asked, value: unknown): boolean {
+export function answer(exchange: AnsweringExchange, value: unknown): boolean {
   const { response } = exchange;
   if (response.answered) {
     if (isThenable(value)) {
@@ -46,7 +46,7 @@ export function answer(exchange: Asked, value: unknown): boolean {
   }
 }
 
-function answerStatus(exchange: Asked, status: number): boolean {
+function answerStatus(exchange: AnsweringExchange, status: number): boolean {
   if (!Number.isInteger(status) || status < 200 || status > 999) {
     throw new RangeError(`A handler returned ${status}: a status is a whole number from 200 to 999`);
   }
@@ -59,7 +59,7 @@ function answerStatus(exchange: Asked, status: number): boolean {
   return true;
 }
 
-function answerObject(exchange: Asked, value: object): boolean {
+function answerObject(exchange: AnsweringExchange, value: object): boolean {
   if (isThenable(value)) {
     value.then(
       (settled) => {

@@ -3,11 +3,14 @@ import { readFile } from "node:fs/promises";
 import type { Change, ChangeError, ChangeStep, ConfigPlan, SourcePlace } from "../types.ts";
 import { type ErrorCode, ModhostError, reasonOf } from "../util/errors.ts";
 
-/** What is asked for, and by whom. */
-export interface Asked {
-  readonly what: string;
+/** Who asks for a change, and by which way. */
+export interface Requester {
   readonly by: string;
   readonly via?: string | undefined;
+}
+
+export interface ChangeRequest extends Requester {
+  readonly what: string;
 }
 
 /** How far a change has come, told by what makes it. */
@@ -59,7 +62,7 @@ export class OpenChange {
   readonly #steps: ChangeStep[] = [];
   #plan: ConfigPlan | undefined;
 
-  constructor({ what, by, via }: Asked) {
+  constructor({ what, by, via }: ChangeRequest) {
     const other = via === undefined || via === by ? {} : { via };
     this.#head = { id: newId(), at: new Date().toISOString(), by, ...other, what };
   }

@@ -1,6 +1,6 @@
 /** All changes of a host: made, recorded, announced. */
 import type { Change } from "../types.ts";
-import { type Asked, OpenChange, type Progress } from "./change.ts";
+import { type ChangeRequest, OpenChange, type Progress } from "./change.ts";
 
 /** Changes that are kept for those who ask; the audit file has more. */
 const MAX_RECENT = 200;
@@ -35,8 +35,8 @@ export class Changes {
   }
 
   /** Makes a change by `work`, which fails when the change does. */
-  make(asked: Asked, work: (progress: Progress) => Promise<unknown>): Made {
-    const change = new OpenChange(asked);
+  make(request: ChangeRequest, work: (progress: Progress) => Promise<unknown>): Made {
+    const change = new OpenChange(request);
     const { promise: inForce, resolve } = Promise.withResolvers<Change>();
     const progress: Progress = {
       step: (what) => change.step(what),
@@ -61,8 +61,8 @@ export class Changes {
   }
 
   /** Records a change that was in force at once. */
-  note(asked: Asked): Change {
-    const record = new OpenChange(asked).done();
+  note(request: ChangeRequest): Change {
+    const record = new OpenChange(request).done();
     this.#keep(record);
     return record;
   }

@@ -14,7 +14,7 @@ import type {
   Successor,
 } from "../types.ts";
 import { ModhostError } from "../util/errors.ts";
-import type { Asked } from "./change.ts";
+import type { Requester } from "./change.ts";
 import type { Changes, Made } from "./changes.ts";
 import type { ConfigEdit } from "./config_file.ts";
 import { type TokensDeps, tokenChanges } from "./token_changes.ts";
@@ -25,16 +25,16 @@ export interface ServerDeps {
   status(): ServerStatus;
   modules(): readonly ModuleState[];
   certificates(): readonly CertificateState[];
-  change(kind: ModuleChange, name: string, host: string | undefined, asker: Omit<Asked, "what">): Made;
+  change(kind: ModuleChange, name: string, host: string | undefined, asker: Requester): Made;
   /** @throws {ModhostError} what is wrong with the new configuration */
   plan(): Promise<ConfigPlan>;
-  apply(asker: Omit<Asked, "what">): Made;
+  apply(asker: Requester): Made;
   readonly config: Pick<ServerConfig, "options" | "file" | "check"> & {
-    save(edit: ConfigEdit, asker: Omit<Asked, "what">): Made;
+    save(edit: ConfigEdit, asker: Requester): Made;
   };
-  stop(timeout: number | undefined, asker: Omit<Asked, "what">): Change;
-  reopenLogs(asker: Omit<Asked, "what">): Made;
-  handOver(successor: Successor, asker: Omit<Asked, "what">): Made;
+  stop(timeout: number | undefined, asker: Requester): Change;
+  reopenLogs(asker: Requester): Made;
+  handOver(successor: Successor, asker: Requester): Made;
   readonly tokens: TokensDeps;
   /** Gives a function that ends it, as the next one does. */
   follow(event: string, hear: (data: never) => void, owner: string): () => void;

@@ -1,7 +1,7 @@
 /** Making and revoking tokens, as changes that are recorded. */
 import type { MadeToken, NewToken, ServerTokens, TokenFigures, TokenInfo, TokenScopeEvent } from "../types.ts";
 import { ModhostError } from "../util/errors.ts";
-import type { Asked } from "./change.ts";
+import type { Requester } from "./change.ts";
 import type { Changes } from "./changes.ts";
 
 /** What is asked of the tokens themselves. */
@@ -15,7 +15,7 @@ export interface TokensDeps {
 export function tokenChanges(
   tokens: TokensDeps,
   changes: Changes,
-  asking: (by: string | undefined) => Omit<Asked, "what">,
+  asking: (by: string | undefined) => Requester,
 ): ServerTokens {
   return {
     list: () => tokens.list(),

@@ -5,7 +5,7 @@ import type { HandlerResult, HttpEvent, WebSocketEvent } from "../../core/types.
 import type { ProxiedApp } from "./app.ts";
 import { faultOf, UpstreamFault } from "./fault.ts";
 import { answerFields } from "./fields.ts";
-import { type Asked, ask, type ForwardDeps, failedBy, type Received } from "./forward.ts";
+import { askUpstreams, type ForwardDeps, failedBy, type ProxiedRequest, type Received } from "./forward.ts";
 import { clientLocation } from "./paths.ts";
 
 /** Milliseconds of silence after which an upstream has nothing more to say to a client that has ended its side. */
@@ -18,9 +18,9 @@ export async function handle(
   app: ProxiedApp,
   deps: ForwardDeps,
 ): Promise<HandlerResult> {
-  const asked: Asked = { event, app, rest, isUpgrade: false };
-  const received = await ask(asked, deps);
-  return typeof received === "object" ? answerWith(asked, received, deps) : (received ?? true);
+  const proxied: ProxiedRequest = { event, app, rest, isUpgrade: false };
+  const received = await askUpstreams(proxied, deps);
+  return typeof received === "object" ? answerWith(proxied, received, deps) : (received ?? true);
 }
 
 /** The handler of an app's websockets: once the upstream accepts, the two connections are one. */
@@ -30,12 +30,12 @@ export async function upgrade(
   app: ProxiedApp,
   deps: ForwardDeps,
 ): Promise<HandlerResult> {
-  const asked: Asked = { event, app, rest, isUpgrade: true };
-  const received = await ask(asked, deps);
+  const proxied: ProxiedRequest = { event, app, rest, isUpgrade: true };
+  const received = await askUpstreams(proxied, deps);
   if (typeof received !== "object") return received ?? true;
   const { incoming, tunnel: far } = received;
-  if (far === undefined) return answerWith(asked, received, deps);
-  const fields = fieldsOf(asked, received);
+  if (far === undefined) return answerWith(proxied, received, deps);
+  const fields = fieldsOf(proxied, received);
   if (event.response.finished || fields === undefined) {
     far.socket.destroy();
     return 502;
@@ -62,22 +62,22 @@ export async function upgrade(
 }
 
 /** Sends an answer as it comes. */
-function answerWith(asked: Asked, received: Received, deps: ForwardDeps): HandlerResult {
-  const { event } = asked;
+function answerWith(proxied: ProxiedRequest, received: Received, deps: ForwardDeps): HandlerResult {
+  const { event } = proxied;
   const { incoming, upstream } = received;
-  const fields = fieldsOf(asked, received);
+  const fields = fieldsOf(proxied, received);
   if (fields === undefined) {
     incoming.destroy();
     const fault = new UpstreamFault("bad_answer", "its answer has a header that cannot be sent");
-    failedBy(asked, deps, upstream, fault);
+    failedBy(proxied, deps, upstream, fault);
     return fault.status;
   }
-  return relayedAnswer(event, incoming, fields, (error) => failedBy(asked, deps, upstream, faultOf(error, true)));
+  return relayedAnswer(event, incoming, fields, (error) => failedBy(proxied, deps, upstream, faultOf(error, true)));
 }
 
 function fieldsOf(
-  { app: { settings } }: Asked,
-  { incoming, upstream: { place }, path }: Received,
+  { app: { settings } }: ProxiedRequest,
+  { incoming, upstream: { address }, path }: Received,
 ): string[] | undefined {
-  return answerFields(incoming, settings, (url) => clientLocation(url, place, path.base, settings.path));
+  return answerFields(incoming, settings, (url) => clientLocation(url, address, path.base, settings.path));
 }

@@ -28,9 +28,9 @@ export class ProxiedApp {
     this.name = name;
     this.settings = settings;
     this.#byKey = new Map(
-      settings.places.map((place) => {
-        const key = upstreamKey(place, settings);
-        return [key, former?.same(key) ?? new Upstream(place, settings)];
+      settings.addresses.map((address) => {
+        const key = upstreamKey(address, settings);
+        return [key, former?.same(key) ?? new Upstream(address, settings)];
       }),
     );
     this.upstreams = [...this.#byKey.values()];

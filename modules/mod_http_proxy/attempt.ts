@@ -120,7 +120,7 @@ export class Attempt {
   }
 
   #whenConnected(socket: Socket, connected: () => void): void {
-    const { secure } = this.#deps.upstream.place;
+    const { secure } = this.#deps.upstream.address;
     const isReady = secure ? (socket as TLSSocket).getProtocol() !== null && !socket.connecting : !socket.connecting;
     if (isReady) connected();
     else socket.once(secure ? "secureConnect" : "connect", connected);

@@ -3,11 +3,11 @@ import type { IncomingMessage } from "node:http";
 import { answerFieldsOf, type Framing, passedFields, requestHopFields, viaOf } from "../../core/http/index.ts";
 import type { HttpRequest } from "../../core/types.ts";
 import { type Family, forwardedFields, forwardingFields, hostOf } from "./forwarded.ts";
-import { dashed, type Header, type Place, type Settings } from "./settings.ts";
+import { dashed, type Header, type Settings, type UpstreamAddress } from "./settings.ts";
 
 export interface RequestFieldsDeps {
   readonly settings: Settings;
-  readonly place: Place;
+  readonly address: UpstreamAddress;
   readonly family: Family;
   /** Of the app, where upstreams do not see it. */
   readonly prefix: string;
@@ -17,7 +17,7 @@ export interface RequestFieldsDeps {
 
 /** As a flat list of names and values, as Node's client takes it. */
 export function requestFields(request: HttpRequest, deps: RequestFieldsDeps): string[] {
-  const { settings, place, family, prefix, framing, isUpgrade } = deps;
+  const { settings, address, family, prefix, framing, isUpgrade } = deps;
   const { headers } = request;
   const { requestHeaders, requestNames } = settings;
   const own = [
@@ -28,7 +28,7 @@ export function requestFields(request: HttpRequest, deps: RequestFieldsDeps): st
     ...(wantsTrailers(headers.te) ? ["TE", "trailers"] : []),
   ];
   const passed = passedFields(request, (key) => isWithheld(key, requestNames));
-  const fields = ["Host", hostFor(settings.host, request, place), ...passed];
+  const fields = ["Host", hostFor(settings.host, request, address), ...passed];
   for (let at = 0; at < own.length; at += 2) {
     if (!requestHeaders.has((own[at] as string).toLowerCase())) fields.push(own[at] as string, own[at + 1] as string);
   }
@@ -65,7 +65,7 @@ function wantsTrailers(te: string | undefined): boolean {
   return te !== undefined && /(?:^|,)\s*trailers\s*(?:,|$)/i.test(te);
 }
 
-function hostFor(option: string, request: HttpRequest, { authority }: Place): string {
+function hostFor(option: string, request: HttpRequest, { authority }: UpstreamAddress): string {
   if (option === "upstream") return authority;
   return option === "client" ? (hostOf(request) ?? authority) : option;
 }

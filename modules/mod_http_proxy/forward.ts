@@ -22,8 +22,8 @@ export interface ForwardDeps {
   readonly family: () => Family;
 }
 
-/** A request for an app. */
-export interface Asked {
+/** A request for an app whose upstreams answer. */
+export interface ProxiedRequest {
   readonly event: HttpEvent;
   readonly app: ProxiedApp;
   /** The decoded path below the app. */
@@ -42,8 +42,8 @@ export interface Received extends Answer {
  * Asks upstreams until one answers. Gives a status where none does or none can be asked, and undefined where nobody waits
  * any more; rejects with what went wrong with the body on its way from the client.
  */
-export async function ask(asked: Asked, deps: ForwardDeps): Promise<Received | number | undefined> {
-  const { event, app, rest } = asked;
+export async function askUpstreams(proxied: ProxiedRequest, deps: ForwardDeps): Promise<Received | number | undefined> {
+  const { event, app, rest } = proxied;
   const { request } = event;
   const { settings } = app;
   const { module, figures } = deps;
@@ -67,9 +67,9 @@ export async function ask(asked: Asked, deps: ForwardDeps): Promise<Received | n
   let stale: Upstream | undefined;
   for (let attempts = 0; ; attempts += 1) {
     const upstream = stale ?? app.choose(module.now(), request.ip, failed);
-    if (!(upstream instanceof Upstream)) return last === undefined ? unavailable(asked, deps, upstream) : last.status;
+    if (!(upstream instanceof Upstream)) return last === undefined ? unavailable(proxied, deps, upstream) : last.status;
     if (attempts > 0) figures.retried(app, upstream);
-    const attempt = attemptOf(asked, deps, { upstream, path, framing, isFresh: stale !== undefined });
+    const attempt = attemptOf(proxied, deps, { upstream, path, framing, isFresh: stale !== undefined });
     if (attempt === undefined) return 400;
     // Nobody waits any more, or the answer is complete, and so is the request.
     event.response.on_destroy = () => attempt.abort();
@@ -85,7 +85,7 @@ export async function ask(asked: Asked, deps: ForwardDeps): Promise<Received | n
       const isHarmless = !attempt.hasBegunBody && (!attempt.isConnected || idempotent.has(request.method));
       stale = wasKept && isHarmless && stale === undefined ? upstream : undefined;
       if (stale !== undefined) continue;
-      failedBy(asked, deps, upstream, error);
+      failedBy(proxied, deps, upstream, error);
       if (!isHarmless || failed.size >= settings.retries || module.now() >= until) return error.status;
       failed.add(upstream);
       last = error;
@@ -95,14 +95,14 @@ export async function ask(asked: Asked, deps: ForwardDeps): Promise<Received | n
 
 /** Undefined for a path that no request line can have: HTTP/2 lets more characters through. */
 function attemptOf(
-  { event, app: { settings }, isUpgrade }: Asked,
+  { event, app: { settings }, isUpgrade }: ProxiedRequest,
   { family }: ForwardDeps,
   { path, ...how }: Pick<AttemptDeps, "upstream" | "framing" | "isFresh"> & { readonly path: AskedPath },
 ): Attempt | undefined {
-  const { place } = how.upstream;
+  const { address } = how.upstream;
   const fields = requestFields(event.request, {
     settings,
-    place,
+    address,
     family: family(),
     prefix: path.hidden,
     framing: how.framing,
@@ -115,7 +115,7 @@ function attemptOf(
       request: event.request,
       settings,
       fields,
-      path: `${place.basePath}${path.target}`,
+      path: `${address.basePath}${path.target}`,
       informed: (status, raw) => inform(event, status, raw),
     });
   } catch (error) {
@@ -126,7 +126,7 @@ function attemptOf(
 
 /** An upstream has failed a request: it is counted, and told in the log. */
 export function failedBy(
-  { event, app }: Asked,
+  { event, app }: ProxiedRequest,
   { module, figures }: ForwardDeps,
   upstream: Upstream,
   fault: UpstreamFault,
@@ -154,7 +154,7 @@ export function failedBy(
 }
 
 function unavailable(
-  { event, app }: Asked,
+  { event, app }: ProxiedRequest,
   { module, figures }: ForwardDeps,
   { reason, retryAfter }: { readonly reason: string; readonly retryAfter: number },
 ): number {

@@ -63,7 +63,7 @@ export class HealthChecks {
 /** What is wrong with the answer of an upstream to a check; undefined when it is a good one. */
 function problemOf(upstream: Upstream, { settings }: ProxiedApp): Promise<string | undefined> {
   const { health_path, health_timeout, host, isHealthy } = settings;
-  const { basePath, authority } = upstream.place;
+  const { basePath, authority } = upstream.address;
   const name = host === "client" || host === "upstream" ? authority : host;
   const { promise, resolve } = Promise.withResolvers<string | undefined>();
   const headers = ["Host", name, "User-Agent", "modhost-health", "Accept", "*/*"];

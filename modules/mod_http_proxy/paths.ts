@@ -1,7 +1,7 @@
 /** Paths as clients ask for them, and as upstreams do. */
 import { encodePath } from "../../core/http/index.ts";
 import type { HttpRequest } from "../../core/types.ts";
-import type { Place } from "./settings.ts";
+import type { UpstreamAddress } from "./settings.ts";
 
 export interface AskedPath {
   /** Of the app, as the host has found it: "" at the root. */
@@ -41,7 +41,7 @@ export function askedPath({ path, url }: HttpRequest, rest: string, option: stri
 /** Where an upstream sends clients to itself, they come here: by the path of the app. */
 export function clientLocation(
   location: string,
-  { secure, authority, basePath }: Place,
+  { secure, authority, basePath }: UpstreamAddress,
   base: string,
   option: string,
 ): string {

@@ -5,7 +5,7 @@ import { invalidOption, reasonOf } from "../../core/index.ts";
 import type { ProxyEntry } from "./options.ts";
 
 /** Where an upstream listens. */
-export interface Place {
+export interface UpstreamAddress {
   /** As the option has it: what logs, figures and the Admin API call it. */
   readonly name: string;
   readonly secure: boolean;
@@ -20,7 +20,7 @@ export interface Place {
 }
 
 export interface Settings extends Omit<ProxyEntry, "upstreams" | "request_headers" | "response_headers"> {
-  readonly places: readonly Place[];
+  readonly addresses: readonly UpstreamAddress[];
   readonly ca: string | undefined;
   /** In lower case; undefined: it is taken away. */
   readonly requestHeaders: ReadonlyMap<string, Header>;
@@ -65,7 +65,7 @@ export function readSettings(entry: ProxyEntry, option: string): Settings {
     throw invalidOption(`${option}.health_path`, health_path, "it must be a path that begins with a slash");
   return {
     ...entry,
-    places: upstreams.map((upstream) => placeOf(upstream, `${option}.upstreams`)),
+    addresses: upstreams.map((upstream) => addressOf(upstream, `${option}.upstreams`)),
     ca: tls_ca === undefined ? undefined : readCa(tls_ca, `${option}.tls_ca`),
     requestNames: new Set(Object.keys(request_headers).map(dashed)),
     requestHeaders: headerMap(request_headers, `${option}.request_headers`),
@@ -74,7 +74,7 @@ export function readSettings(entry: ProxyEntry, option: string): Settings {
   };
 }
 
-function placeOf(name: string, option: string): Place {
+function addressOf(name: string, option: string): UpstreamAddress {
   if (name.startsWith("unix:")) {
     const socketPath = name.slice("unix:".length);
     if (!socketPath.startsWith("/"))

@@ -2,7 +2,7 @@
 import http from "node:http";
 import https from "node:https";
 import { isIP } from "node:net";
-import type { Place, Settings } from "./settings.ts";
+import type { Settings, UpstreamAddress } from "./settings.ts";
 
 export type UpstreamState = "healthy" | "unhealthy" | "failing" | "drained";
 
@@ -10,12 +10,12 @@ export type UpstreamState = "healthy" | "unhealthy" | "failing" | "drained";
 const keptFields = ["keep_alive", "max_idle", "ca", "tls_server_name", "tls_insecure"] as const;
 
 /** What makes two upstreams of two configurations the same one. */
-export function upstreamKey(place: Place, settings: Settings): string {
-  return JSON.stringify([place.name, ...keptFields.map((field) => settings[field])]);
+export function upstreamKey(address: UpstreamAddress, settings: Settings): string {
+  return JSON.stringify([address.name, ...keptFields.map((field) => settings[field])]);
 }
 
 export class Upstream {
-  readonly place: Place;
+  readonly address: UpstreamAddress;
   /** By request of the operator it gets no further requests. */
   drained = false;
   /** Requests and websockets. */
@@ -34,8 +34,8 @@ export class Upstream {
   #outUntil = 0;
   #isRetired = false;
 
-  constructor(place: Place, settings: Settings) {
-    this.place = place;
+  constructor(address: UpstreamAddress, settings: Settings) {
+    this.address = address;
     const { keep_alive, max_idle, ca, tls_server_name, tls_insecure } = settings;
     const kept = {
       keepAlive: keep_alive > 0 && max_idle > 0,
@@ -43,19 +43,19 @@ export class Upstream {
       maxFreeSockets: Math.max(1, max_idle),
       scheduling: "lifo" as const,
     };
-    const servername = tls_server_name !== "" ? tls_server_name : isIP(place.hostname) > 0 ? "" : place.hostname;
-    this.#agent = place.secure
+    const servername = tls_server_name !== "" ? tls_server_name : isIP(address.hostname) > 0 ? "" : address.hostname;
+    this.#agent = address.secure
       ? new https.Agent({ ...kept, servername, rejectUnauthorized: !tls_insecure, ...(ca === undefined ? {} : { ca }) })
       : new http.Agent(kept);
   }
 
   get name(): string {
-    return this.place.name;
+    return this.address.name;
   }
 
   /** Opens a request. `isFresh`: by a connection of its own, as those that were kept may be closed already. */
   open(options: http.RequestOptions, isFresh = false): http.ClientRequest {
-    const { secure, hostname, port, socketPath } = this.place;
+    const { secure, hostname, port, socketPath } = this.address;
     if (isFresh) this.#closeIdle();
     const where = socketPath === undefined ? { host: hostname, port } : { socketPath };
     return (secure ? https : http).request({ ...options, ...where, agent: this.#agent, setHost: false });
