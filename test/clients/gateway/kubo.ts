@@ -1,19 +1,30 @@
-/** Today's reference and this node, each of which takes blocks and archives from the other's gateway. */
+/** Today's reference and this node, each of which asks the other's gateway for blocks, archives, routes and names. */
 import assert from "node:assert/strict";
+import { once } from "node:events";
+import { createServer } from "node:http";
+import type { AddressInfo } from "node:net";
 import { digestOf, keystream } from "#test/support/content.ts";
 import { GoIpfs, routedBy, withoutKubo } from "#test/support/go_ipfs.ts";
+import { type RpcHost, startOnline } from "#test/unit/modules/mod_http_api/commands/support.ts";
 import { startRoutingPair } from "#test/unit/modules/mod_http_gateway/routing/pair.ts";
 
 const SIZE = 5_000_000;
 
-export async function* kuboBothWays(): AsyncGenerator<string, void, undefined> {
+type Lines = AsyncGenerator<string, void, undefined>;
+
+export async function* kuboBothWays(): Lines {
   if (withoutKubo !== false) {
     yield `left out: ${withoutKubo}`;
     return;
   }
+  yield* kuboFromUs();
+  yield* weFromKubo();
+}
+
+async function* kuboFromUs(): Lines {
   await using pair = await startRoutingPair({ https_ports: [0] });
   const { asked } = pair;
-  const own = `http://127.0.0.1:${asked.http}`;
+  const own = urlOf(asked);
   const announced = JSON.stringify([`/ip4/127.0.0.1/tcp/${asked.https}/tls/http`]);
   await asked.call(`config?arg=Addresses.AppendAnnounce&arg=${encodeURIComponent(announced)}&json=true`);
   await using kubo = await GoIpfs.startKubo((config) => {
@@ -41,16 +52,49 @@ export async function* kuboBothWays(): AsyncGenerator<string, void, undefined> {
   assert.equal(await read(kubo.url, linked), digestOf(keystream(SIZE, 2)));
   yield "it reads ranges of a file by its path, which it keeps as a link";
 
-  for (const [from, gateway, to, seed] of [
-    [own, pair.url, kubo.url, 3],
-    [kubo.url, await kubo.gateway(), own, 4],
-  ] as const) {
-    const cid = await added(from, seed);
-    const archive = await fetch(`${gateway}/ipfs/${cid}?format=car`);
-    await sent(`${to}/api/v0/dag/import`, await archive.blob());
-    assert.equal(await read(to, cid), digestOf(keystream(SIZE, seed)));
-  }
-  yield "an archive of each is content of the other";
+  await archiveGoes([own, pair.url], kubo.url, 3);
+  yield "it takes an archive of ours";
+}
+
+async function* weFromKubo(): Lines {
+  await using kubo = await GoIpfs.startKubo();
+  const gateway = await kubo.gateway();
+
+  await using router = await startRouter(`/ip4/127.0.0.1/tcp/${new URL(gateway).port}/http`);
+  await using overHttp = await startRouted(router.url);
+  const file = await added(kubo.url, 4);
+  assert.equal(await read(urlOf(overHttp), file), digestOf(keystream(SIZE, 4)));
+  const { BlocksReceived } = await overHttp.value<{ BlocksReceived: number }>("bitswap/stat");
+  assert.deepEqual(await overHttp.value("swarm/peers"), { Peers: null });
+  yield `we take ${BlocksReceived} blocks from its gateway over HTTP, where a router names it`;
+
+  await using routed = await startRouted(gateway);
+  const other = await added(kubo.url, 5);
+  assert.equal(await read(urlOf(routed), other), digestOf(keystream(SIZE, 5)));
+  yield "we find it by its routing v1";
+
+  await kubo.call(`name/publish?arg=/ipfs/${other}&allow-offline=true`);
+  const { Path } = await routed.value<{ Path: string }>(`name/resolve?arg=${kubo.id}`);
+  assert.equal(Path, `/ipfs/${other}`);
+  yield "we resolve its name by its routing v1";
+
+  await archiveGoes([kubo.url, gateway], urlOf(overHttp), 6);
+  yield "we take an archive of it";
+}
+
+/** A node of ours whose only router is this. */
+function startRouted(endpoint: string): Promise<RpcHost> {
+  const keys = Object.entries(routedBy(endpoint)).map(([name, value]) => [`Routing.${name}`, value]);
+  return startOnline({ ...Object.fromEntries(keys), "Discovery.MDNS.Enabled": false });
+}
+
+const urlOf = ({ http }: RpcHost): string => `http://127.0.0.1:${http}`;
+
+async function archiveGoes([from, gateway]: readonly [string, string], to: string, seed: number): Promise<void> {
+  const cid = await added(from, seed);
+  const archive = await fetch(`${gateway}/ipfs/${cid}?format=car`);
+  await sent(`${to}/api/v0/dag/import`, await archive.blob());
+  assert.equal(await read(to, cid, "offline=true"), digestOf(keystream(SIZE, seed)));
 }
 
 /** A file of which nobody else has a block; its CID. */
@@ -68,8 +112,27 @@ async function sent(url: string, file: Blob): Promise<Response> {
 }
 
 /** The digest of a file. */
-async function read(url: string, cid: string): Promise<string> {
-  const answer = await fetch(`${url}/api/v0/cat?arg=${cid}`, { method: "POST" });
+async function read(url: string, cid: string, how = ""): Promise<string> {
+  const answer = await fetch(`${url}/api/v0/cat?arg=${cid}&${how}`, { method: "POST" });
   if (!answer.ok) throw new Error(`${url}: ${await answer.text()}`);
   return digestOf([new Uint8Array(await answer.arrayBuffer())]);
+}
+
+/** Delegated routing that names one gateway, whatever is asked for. */
+async function startRouter(address: string): Promise<AsyncDisposable & { readonly url: string }> {
+  const ID = "12D3KooWGC6TvWhfapngX6wvJHMYvKpDMXPb3ZnCZ6dMoaMtimQ5";
+  const record = { Schema: "peer", ID, Addrs: [address], Protocols: ["transport-ipfs-gateway-http"] };
+  const server = createServer(({ url = "" }, answer) => {
+    const Providers = url.startsWith("/routing/v1/providers/") ? [record] : [];
+    answer.setHeader("content-type", "application/json").end(JSON.stringify({ Providers }));
+  });
+  await once(server.listen(0, "127.0.0.1"), "listening");
+  return {
+    url: `http://127.0.0.1:${(server.address() as AddressInfo).port}`,
+    async [Symbol.asyncDispose]() {
+      const closed = once(server, "close");
+      server.close().closeAllConnections();
+      await closed;
+    },
+  };
 }
