@@ -2,12 +2,13 @@
 import { type EditTreeOptions, NodeError, type NodeModule, parseCid, putIntoTree, removeFromTree } from "modhost/node";
 import { isSameOrigin } from "../../core/http/index.ts";
 import type { HttpRequest, ResponseFields } from "../../core/types.ts";
-import { Refusal } from "./errors/refusal.ts";
+import { Refusal, tooLate } from "./errors/refusal.ts";
 import { escapedPath, type Place } from "./place.ts";
 import type { Reading } from "./reading.ts";
 import type { GatewaySettings } from "./settings.ts";
 
 type Cid = ReturnType<typeof parseCid>;
+type Added = Awaited<ReturnType<NodeModule["add"]>>;
 
 export const isWriting = ({ method }: Pick<HttpRequest, "method">): boolean =>
   method === "POST" || method === "PUT" || method === "DELETE";
@@ -46,7 +47,8 @@ export async function writeAnswer(asked: WriteAsked): Promise<ResponseFields> {
     if (link !== undefined) return created(settings, await putIntoTree(cid, link, options), path);
     return created(settings, await removeFromTree(cid, options), path.slice(0, -1));
   } catch (cause) {
-    if (reading.isLate || !NodeError.is(cause)) throw cause;
+    if (reading.isLate) throw tooLate(request.path, cause);
+    if (!NodeError.is(cause)) throw cause;
     if (cause.code === undefined)
       throw refused(/ is not a directory$/.test(cause.message) ? 400 : 500, cause.message, cause);
     if (cause.code === "FILE_NOT_FOUND") throw refused(500, `failed to look up parent: ${cause.message}`, cause);
@@ -56,13 +58,15 @@ export async function writeAnswer(asked: WriteAsked): Promise<ResponseFields> {
   }
 }
 
-function add({
-  node,
-  request,
-  settings: { totalTime },
-}: WriteAsked): Promise<{ readonly cid: Cid; readonly size: number }> {
-  const signal = totalTime > 0 ? AbortSignal.any([request.signal, AbortSignal.timeout(totalTime)]) : request.signal;
-  return node.add({ content: request.body_stream }, { pin: false, signal });
+/** @throws {Refusal} 504 where it takes longer than an answer may */
+async function add({ node, request, settings: { totalTime } }: WriteAsked): Promise<Added> {
+  const late = totalTime > 0 ? AbortSignal.timeout(totalTime) : undefined;
+  const signal = late === undefined ? request.signal : AbortSignal.any([request.signal, late]);
+  try {
+    return await node.add({ content: request.body_stream }, { pin: false, signal });
+  } catch (cause) {
+    throw late?.aborted === true ? tooLate(request.path, cause) : cause;
+  }
 }
 
 function created({ headers }: GatewaySettings, cid: Cid, path: readonly string[]): ResponseFields {

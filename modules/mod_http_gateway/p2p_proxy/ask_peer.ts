@@ -12,12 +12,20 @@ import type { AskedService } from "./asked_service.ts";
 /** Largest head of an answer, in bytes. */
 const MAX_HEADER_SIZE = 64 * 1024;
 
+/** Milliseconds for a peer to end its side after its answer: it was asked to. */
+const MAX_LINGER_MS = 1000;
+
 /** Statuses of answers (RFC 9110, 15). */
 const MIN_STATUS = 200;
 const MAX_STATUS = 599;
 
 /** Headers by which proxies tell who asks: of a client's own word nothing goes on. */
 const forwarding = /^(forwarded|x[-_]forwarded[-_].*|x[-_]real[-_]ip)$/;
+
+type StreamToPeer = Duplex & {
+  /** Bytes so far, in both directions. */
+  readonly moved: number;
+};
 
 interface PeerAsked extends Pick<GatewayDeps, "node" | "log"> {
   readonly event: HttpEvent;
@@ -32,16 +40,16 @@ export async function askPeer({ event, node, settings, service, log }: PeerAsked
   const late = new AbortController();
   const signal = AbortSignal.any([request.signal, late.signal]);
   const watch = new Watch(settings, () => late.abort(new Error("it took too long")));
+  let stream: StreamToPeer | undefined;
   try {
     const { p2p } = await node.lowLevel.network();
-    const stream = await p2p.open(peer, protocol, signal);
+    stream = await p2p.open(peer, protocol, signal);
     watch.follow(stream);
     const incoming = await send(request, service, stream);
     watch.answer = incoming;
     const { statusCode = 0 } = incoming;
     const fields = answerFieldsOf(incoming);
     if (fields === undefined || statusCode < MIN_STATUS || statusCode > MAX_STATUS) {
-      stream.destroy();
       throw new Error(`its answer cannot be passed on: status ${statusCode}`);
     }
     return relayedAnswer(event, incoming, fields, (error) =>
@@ -49,6 +57,7 @@ export async function askPeer({ event, node, settings, service, log }: PeerAsked
     );
   } catch (cause) {
     watch.end();
+    stream?.destroy();
     log.debug("request %s: %s of %s gives no answer: %s", request.id, protocol, peerText, (cause as Error).message);
     if (late.signal.aborted) throw new Refusal(504, `${peerText} gave no answer in time`, { cause });
     throw new Refusal(502, `${peerText} gives no answer at ${protocol}`, { cause });
@@ -76,7 +85,13 @@ function send(request: HttpRequest, { peerText, target }: AskedService, stream: 
     setHost: false,
     maxHeaderSize: MAX_HEADER_SIZE,
   });
-  outgoing.once("response", resolve);
+  outgoing.once("response", (incoming) => {
+    incoming.once("close", () => {
+      const timer = setTimeout(() => stream.destroy(), MAX_LINGER_MS);
+      stream.once("close", () => clearTimeout(timer));
+    });
+    resolve(incoming);
+  });
   outgoing.on("error", reject);
   outgoing.once("close", () => reject(new Error("it closed the stream without an answer")));
   // Its failure is that of the request, or nobody's, as after an answer that did not wait for all of it.
@@ -90,7 +105,7 @@ class Watch {
   /** Where a part of it waits, it is the client that is slow, and the host's matter. */
   answer: IncomingMessage | undefined;
   readonly #timers: NodeJS.Timeout[] = [];
-  #stream: { readonly moved: number } | undefined;
+  #stream: StreamToPeer | undefined;
   #moved = 0;
 
   constructor({ stallTime, totalTime }: PeerAsked["settings"], late: () => void) {
@@ -98,7 +113,7 @@ class Watch {
     if (totalTime > 0) this.#timers.push(setTimeout(late, totalTime));
   }
 
-  follow(stream: Duplex & { readonly moved: number }): void {
+  follow(stream: StreamToPeer): void {
     this.#stream = stream;
     stream.once("close", () => this.end());
   }

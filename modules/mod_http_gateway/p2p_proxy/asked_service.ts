@@ -15,7 +15,7 @@ export interface AskedService {
 
 /** `/p2p/PEER/http/PATH` or `/p2p/PEER/x/NAME/http/PATH`; the slash before PATH has to be there. @throws {Refusal} 400 */
 export function askedService({ url: { raw_path: path, query } }: Pick<HttpRequest, "url">): AskedService {
-  const [, peerText = "", custom, target] = /^\/p2p\/([^/]+)\/(?:x\/([^/]+)\/)?http(\/.*)$/s.exec(path) ?? [];
+  const [, peerText = "", custom, target] = /^\/p2p\/([^/]+)\/(?:x\/([^/]+)\/)?http(\/[\x21-\xff]*)$/.exec(path) ?? [];
   try {
     if (target === undefined) throw new Error("it must be /p2p/PEER/http/PATH or /p2p/PEER/x/NAME/http/PATH");
     return {

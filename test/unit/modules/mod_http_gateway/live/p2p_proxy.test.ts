@@ -1,8 +1,9 @@
 import assert from "node:assert/strict";
 import { once } from "node:events";
 import { createServer, type IncomingMessage, request, type Server, type ServerResponse } from "node:http";
-import type { AddressInfo } from "node:net";
+import { type AddressInfo, createServer as createTcpServer, type Socket } from "node:net";
 import { after, before, describe, test } from "node:test";
+import { setTimeout as pause } from "node:timers/promises";
 import { type RpcHost, startOnline } from "#test/unit/modules/mod_http_api/commands/support.ts";
 import { askAt } from "../support.ts";
 
@@ -15,6 +16,10 @@ interface Seen {
   readonly headers: Record<string, string>;
   readonly length: number;
 }
+
+/** A service that does not speak HTTP by a library. It ends when its client does, with an error or without. */
+const listenTo = (connected: (socket: Socket) => void) =>
+  createTcpServer((socket) => connected(socket.on("error", () => undefined))).listen(0, "127.0.0.1");
 
 /** A server that tells what it was asked, but for a few paths. */
 async function answer(asked: IncomingMessage, response: ServerResponse): Promise<void> {
@@ -116,6 +121,28 @@ describe("services of peers at /p2p of the gateway's address", () => {
     const sized = await seen(`/p2p/${id}/http/up`, { "content-length": "0", "content-encoding": "gzip" }, "PUT");
     assert.deepEqual([sized.length, sized.headers["content-encoding"]], [0, "gzip"]);
     assert.equal((await ask(`/p2p/${id}/http/large`)).body.length, 4 * MIB);
+  });
+
+  test("hold no stream after their answer, though they keep it open, nor after one that is no HTTP", async (t) => {
+    const lasting = listenTo((socket) => {
+      socket.once("data", (bytes) => {
+        const isAsked = String(bytes).startsWith("GET /ok");
+        socket.write(isAsked ? "HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nhi" : "HTTP/1.1 099 No\r\n\r\n");
+      });
+    });
+    t.after(() => lasting.close());
+    await once(lasting, "listening");
+    const target = `/ip4/127.0.0.1/tcp/${(lasting.address() as AddressInfo).port}`;
+    await hosts()[1].call(`p2p/listen?arg=/x/lasting/http&arg=${target}`);
+    const ended: Promise<unknown>[] = [];
+    lasting.on(
+      "connection",
+      (socket: Socket) => void ended.push(new Promise((resolve) => socket.once("close", resolve))),
+    );
+    assert.equal((await ask(`/p2p/${id}/x/lasting/http/ok`)).body, "hi");
+    assert.equal((await ask(`/p2p/${id}/x/lasting/http/wrong`)).status, 502);
+    await Promise.all(ended);
+    while (!(await hosts()[1].call("p2p/stream/ls")).text.includes('"Streams":null')) await pause(10);
   });
 
   test("answer for themselves: status, headers and trailers are theirs", async () => {
