@@ -1,7 +1,7 @@
 /** What the repo's config says of the gateway at `Addresses.Gateway`, as go-ipfs and its later versions have it. */
 import { headerFault, type NodeModule, parseDuration } from "modhost/node";
 import { PublicGateways } from "./hosts/public_gateways.ts";
-import { answerHeaders, type GatewaySettings } from "./settings.ts";
+import { answerHeaders, type GatewaySettings, timerTime } from "./settings.ts";
 
 type Config = NodeModule["lowLevel"]["repo"]["config"];
 
@@ -64,8 +64,8 @@ function read(config: Config, warn: (sentence: string) => void): ConfigSettings 
     htmlErrors: config.value("Gateway.DisableHTMLErrors") !== true,
     headers: answerHeaders(sendable(config.value("Gateway.HTTPHeaders") ?? {}, warn)),
     maxRequests: config.value("Gateway.MaxConcurrentRequests") ?? DEFAULT_CONCURRENT,
-    stallTime: parseDuration(config.value("Gateway.RetrievalTimeout") || DEFAULT_RETRIEVAL_TIMEOUT),
-    totalTime: parseDuration(config.value("Gateway.MaxRequestDuration") || DEFAULT_DURATION),
+    stallTime: timerTime(parseDuration(config.value("Gateway.RetrievalTimeout") || DEFAULT_RETRIEVAL_TIMEOUT)),
+    totalTime: timerTime(parseDuration(config.value("Gateway.MaxRequestDuration") || DEFAULT_DURATION)),
     maxRangeFile: config.value("Gateway.MaxRangeRequestFileSize") ?? 0,
   };
 }

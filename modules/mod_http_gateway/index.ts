@@ -12,7 +12,7 @@ import { serveAtRepoAddress } from "./repo_address.ts";
 import { pathRoutes } from "./routes.ts";
 import { routingRoutes } from "./routing/index.ts";
 import { gatewayFor } from "./serve_cid.ts";
-import { answerHeaders, type GatewaySettings } from "./settings.ts";
+import { answerHeaders, type GatewaySettings, timerTime } from "./settings.ts";
 
 export { options };
 export const depends = ["http", "node"];
@@ -55,7 +55,7 @@ function limitOf(module: GatewayModule, former: RateLimit | undefined): RateLimi
 
 function settingsOf(module: GatewayModule): GatewaySettings {
   const seconds = (name: "gateway_retrieval_timeout" | "gateway_max_request_duration") =>
-    (module.get_option_period(name) ?? 0) * 1000;
+    timerTime((module.get_option_period(name) ?? 0) * 1000);
   return {
     noFetch: module.get_option("gateway_no_fetch"),
     routing: module.get_option("gateway_routing"),

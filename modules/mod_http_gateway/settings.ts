@@ -29,6 +29,9 @@ export interface GatewaySettings {
   readonly maxRangeFile: number;
 }
 
+/** Node's timers take at most 31 bits of milliseconds, and fire at once for more: 24 days, for whatever is longer. */
+export const timerTime = (milliseconds: number): number => Math.min(milliseconds, 2 ** 31 - 1);
+
 const METHODS = ["GET", "HEAD", "OPTIONS"];
 const ALLOWED = ["Content-Type", "Range", "User-Agent", "X-Requested-With"];
 const EXPOSED = [

@@ -1,6 +1,5 @@
 /** One request to the HTTP service of a peer, by a stream of its own, and the answer as it comes. */
 import http, { type ClientRequest, type IncomingMessage } from "node:http";
-import type { Duplex } from "node:stream";
 import { pipeline } from "node:stream/promises";
 import { answerFieldsOf, framingOf, passedFields, relayedAnswer, viaOf } from "../../../core/http/index.ts";
 import type { HttpEvent, HttpRequest, ResponseFields } from "../../../core/types.ts";
@@ -8,6 +7,7 @@ import { Refusal } from "../errors/refusal.ts";
 import type { GatewayDeps } from "../gateway.ts";
 import type { GatewaySettings } from "../settings.ts";
 import type { AskedService } from "./asked_service.ts";
+import { type StreamToPeer, Watch } from "./watch.ts";
 
 /** Largest head of an answer, in bytes. */
 const MAX_HEADER_SIZE = 64 * 1024;
@@ -21,11 +21,6 @@ const MAX_STATUS = 599;
 
 /** Headers by which proxies tell who asks: of a client's own word nothing goes on. */
 const forwarding = /^(forwarded|x[-_]forwarded[-_].*|x[-_]real[-_]ip)$/;
-
-type StreamToPeer = Duplex & {
-  /** Bytes so far, in both directions. */
-  readonly moved: number;
-};
 
 interface PeerAsked extends Pick<GatewayDeps, "node" | "log"> {
   readonly event: HttpEvent;
@@ -45,8 +40,7 @@ export async function askPeer({ event, node, settings, service, log }: PeerAsked
     const { p2p } = await node.lowLevel.network();
     stream = await p2p.open(peer, protocol, signal);
     watch.follow(stream);
-    const incoming = await send(request, service, stream);
-    watch.answer = incoming;
+    const incoming = await send(request, service, { stream, watch });
     const { statusCode = 0 } = incoming;
     const fields = answerFieldsOf(incoming);
     if (fields === undefined || statusCode < MIN_STATUS || statusCode > MAX_STATUS) {
@@ -64,8 +58,17 @@ export async function askPeer({ event, node, settings, service, log }: PeerAsked
   }
 }
 
+interface Carrier {
+  readonly stream: StreamToPeer;
+  readonly watch: Watch;
+}
+
 /** Rejects with what kept it from being answered. */
-function send(request: HttpRequest, { peerText, target }: AskedService, stream: Duplex): Promise<IncomingMessage> {
+function send(
+  request: HttpRequest,
+  { peerText, target }: AskedService,
+  { stream, watch }: Carrier,
+): Promise<IncomingMessage> {
   const { promise, resolve, reject } = Promise.withResolvers<IncomingMessage>();
   const framing = framingOf(request);
   const fields = [
@@ -85,11 +88,12 @@ function send(request: HttpRequest, { peerText, target }: AskedService, stream: 
     setHost: false,
     maxHeaderSize: MAX_HEADER_SIZE,
   });
+  // More of its body is taken, and none comes.
+  watch.isForClient = () => !outgoing.writableEnded && !outgoing.writableNeedDrain;
   outgoing.once("response", (incoming) => {
-    incoming.once("close", () => {
-      const timer = setTimeout(() => stream.destroy(), MAX_LINGER_MS);
-      stream.once("close", () => clearTimeout(timer));
-    });
+    incoming.once("close", () => void setTimeout(() => stream.destroy(), MAX_LINGER_MS).unref());
+    // A part of the answer is there, and is not taken.
+    watch.isForClient = () => incoming.readableLength > 0;
     resolve(incoming);
   });
   outgoing.on("error", reject);
@@ -98,34 +102,4 @@ function send(request: HttpRequest, { peerText, target }: AskedService, stream: 
   if (framing.hasBody) pipeline(request.body_stream, outgoing).catch(() => undefined);
   else outgoing.end();
   return promise;
-}
-
-/** The bounds of the gateway: how long nothing may come or go, and how long the whole may take. */
-class Watch {
-  /** Where a part of it waits, it is the client that is slow, and the host's matter. */
-  answer: IncomingMessage | undefined;
-  readonly #timers: NodeJS.Timeout[] = [];
-  #stream: StreamToPeer | undefined;
-  #moved = 0;
-
-  constructor({ stallTime, totalTime }: PeerAsked["settings"], late: () => void) {
-    if (stallTime > 0) this.#timers.push(setInterval(() => this.#isMoving() || late(), stallTime));
-    if (totalTime > 0) this.#timers.push(setTimeout(late, totalTime));
-  }
-
-  follow(stream: StreamToPeer): void {
-    this.#stream = stream;
-    stream.once("close", () => this.end());
-  }
-
-  end(): void {
-    for (const timer of this.#timers) clearTimeout(timer);
-  }
-
-  #isMoving(): boolean {
-    const moved = this.#stream?.moved ?? 0;
-    const isMoving = moved !== this.#moved || (this.answer?.readableLength ?? 0) > 0;
-    this.#moved = moved;
-    return isMoving;
-  }
 }
