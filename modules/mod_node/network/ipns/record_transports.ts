@@ -89,7 +89,8 @@ export class RecordTransports {
   async #store({ id, publicKey }: Key, bytes: Uint8Array, signal: AbortSignal): Promise<void> {
     if (this.#routing.router.put === undefined && this.pubsub !== undefined) return;
     if (this.#routing.router.put === undefined && this.#routing.router.search !== undefined) {
-      throw new NodeError("no router takes records of names: name one in Ipns.DelegatedPublishers");
+      const text = "no router takes records of names: name one in Ipns.DelegatedPublishers";
+      throw new NodeError(text, { code: "ROUTING_TABLE_EMPTY" });
     }
     const records = [[recordKey(id), bytes] as const];
     if (!inlinesPublicKey(id)) records.push([publicKeyKey(id), publicKey]);

@@ -29,9 +29,13 @@ type AnyAsk = Ask<unknown>;
 type Able = Member & { readonly ask: AnyAsk };
 type Way = (method: Method, able: readonly Able[], question: unknown, asking: Asking) => RoutingEvents;
 
+/** Milliseconds that the others have when one has ended its search for records, and found some. */
+const LATE_MS = 2000;
+
 /**
- * All members are asked at once. A failure is told when all are through and there is no answer. What is stored or
- * announced has failed as well where a member whose errors count has.
+ * All members are asked at once. When one has ended its search for records, and found some, the others have two seconds. A
+ * failure is told when all are through and there is no answer. What is stored or announced has failed as well where a
+ * member whose errors count has.
  */
 export const parallel = (members: readonly Member[], timeoutMs = 0): Router => combined(members, timeoutMs, atOnce);
 
@@ -59,12 +63,18 @@ async function* atOnce(method: Method, able: readonly Able[], question: unknown,
   const course = new Course(method);
   const ending = new AbortController();
   const own = { ...asking, signal: AbortSignal.any([asking.signal, ending.signal]) };
-  for await (const event of merge(
-    able.map((member) => course.watch(member, question, own)),
-    () => ending.abort(),
-  )) {
-    yield event;
-    if (course.isOver) return;
+  let late: NodeJS.Timeout | undefined;
+  const streams = able.map(async function* (member) {
+    yield* course.watch(member, question, own);
+    if (method === "search" && course.isAnswered) late ??= setTimeout(() => ending.abort(), LATE_MS);
+  });
+  try {
+    for await (const event of merge(streams, () => ending.abort())) {
+      yield event;
+      if (course.isOver) return;
+    }
+  } finally {
+    clearTimeout(late);
   }
   asking.signal.throwIfAborted();
   course.end();

@@ -51,7 +51,7 @@ function routerNamed(name: string, above: readonly string[], making: Making): Ro
   if (known !== undefined) return known;
   if (above.includes(name)) throw new NodeError(`dependency cycle creating router with name ${quote(name)}`);
   const config = Object.hasOwn(routers, name) ? routers[name] : undefined;
-  if (config === undefined) throw new NodeError(`router with name ${quote(name)} not found`);
+  if (config === undefined) throw new NodeError(`config for router with name ${quote(name)} not found`);
   const { Parameters: parameters } = config;
   const members = (): Member[] =>
     (parameters.Routers ?? []).map((member) => ({

@@ -17,7 +17,7 @@ const RECORD_TYPE = "application/vnd.ipfs.ipns-record";
 const nameText = peerIdEncoder("base36");
 
 /**
- * Without `provide`, which no finished specification has. A failure is an event first.
+ * Without `provide`, which no finished specification has.
  *
  * @param usesGateways blocks are taken from gateways as well
  */
@@ -58,7 +58,7 @@ const isOfName = (key: Uint8Array): boolean =>
 
 const pathOf = (key: Uint8Array): string => `ipns/${nameText(nameOfRecord(key))}`;
 
-/** Without routers over HTTP nothing is found. */
+/** Asks nobody where routers over HTTP are left out. A failure is an event first. */
 function asked<Q>(ask: Ask<Q>): Ask<Q> {
   return async function* (question, asking): RoutingEvents {
     if (asking.delegated === false) return;

@@ -1,8 +1,9 @@
-/** Today's reference as a client of the router: run with KUBO as the path of its program. */
+/** Today's reference as a client of the router, and as a router: run with KUBO as the path of its program. */
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { fixtures } from "#test/contract/gateway/replay.ts";
 import { GoIpfs, routedBy, withoutKubo } from "#test/support/go_ipfs.ts";
+import { startOnline } from "#test/unit/modules/mod_http_api/commands/support.ts";
 import { provided, startRoutingPair } from "./pair.ts";
 
 interface Told {
@@ -37,4 +38,38 @@ test("Kubo finds blocks, peers and names by this router alone", { skip: withoutK
   await kubo.call(`name/publish?arg=/ipfs/${cid}`);
   const published = await pair.other.value<{ Path: string }>(`name/resolve?arg=${kubo.id}`);
   assert.equal(published.Path, `/ipfs/${cid}`);
+});
+
+test("a node finds blocks, peers and names by the router of a Kubo alone", { skip: withoutKubo }, async () => {
+  await using pair = await startRoutingPair();
+  await using kubo = await GoIpfs.startKubo((config) => {
+    config.Routing = { Type: "dhtserver", LoopbackAddressesOnLanDHT: true };
+  });
+  const { other, otherId, address } = pair;
+  await kubo.call(`swarm/connect?arg=${address}/p2p/${otherId}`);
+  const router = await kubo.gateway();
+  const client = await startOnline({
+    "Discovery.MDNS.Enabled": false,
+    "Routing.Type": "delegated",
+    "Routing.DelegatedRouters": [router],
+    "Ipns.DelegatedPublishers": [router],
+  });
+  try {
+    const cid = await provided(other, "who has it?");
+    const where = { ID: otherId, Addrs: [address] };
+    const asked = async (path: string, type: number) => namedBy((await client.call(path)).lines as Told[], type);
+    // It asks peers when they have told that they are servers.
+    while ((await asked(`dht/findprovs?arg=${cid}`, 4)).length === 0);
+    assert.deepEqual(await asked(`dht/findprovs?arg=${cid}`, 4), [where]);
+    assert.deepEqual(await asked(`dht/findpeer?arg=${otherId}`, 2), [where]);
+    assert.equal((await client.call(`block/get?arg=${cid}`)).text, "who has it?");
+
+    const { Name } = await other.value<{ Name: string }>(`name/publish?arg=/ipfs/${cid}`);
+    assert.deepEqual(await client.value(`name/resolve?arg=${Name}`), { Path: `/ipfs/${cid}` });
+    const own = await client.value<{ Name: string }>(`name/publish?arg=/ipfs/${cid}`);
+    const [resolved] = await kubo.call<{ Path: string }>(`name/resolve?arg=${own.Name}`);
+    assert.equal(resolved?.Path, `/ipfs/${cid}`);
+  } finally {
+    await client.stop();
+  }
 });

@@ -68,6 +68,19 @@ describe("at once", () => {
     assert.deepEqual(events.map((event) => String(event.value)).sort(), ["a", "b"]);
   });
 
+  test("a router that still searches when another has found records has two seconds", async (t) => {
+    t.mock.timers.enable({ apis: ["setTimeout"] });
+    const slow = silent();
+    const asked = outcome(parallel([{ router: slow }, { router: saying([value("a")]) }]).search?.(key, soon()));
+    for (let turn = 0; turn < 5; turn += 1) await new Promise(setImmediate);
+    t.mock.timers.tick(1999);
+    assert.equal(slow.state.wasLeft, false);
+    t.mock.timers.tick(1);
+    const { events, failure } = await asked;
+    assert.deepEqual([events.map((event) => String(event.value)), failure], [["a"], undefined]);
+    assert.equal(slow.state.wasLeft, true);
+  });
+
   test("without an answer the failure that counts is told; one that does not only where all have failed", async () => {
     const failing = (first: boolean, second: boolean, last = saying([])) =>
       parallel([

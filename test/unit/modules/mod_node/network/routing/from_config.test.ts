@@ -109,8 +109,8 @@ describe("what is wrong is named", () => {
       /^method name "find-providers" is missing from Routing.Methods config param$/,
     ],
     [{ Type: "custom", Methods: { ...all("a"), odd: {} } }, /^Routing.Methods: there is no method "odd"$/],
-    [{ Type: "custom", Methods: all("a") }, /^router with name "a" not found$/],
-    [{ Type: "custom", Methods: all("__proto__") }, /^router with name "__proto__" not found$/],
+    [{ Type: "custom", Methods: all("a") }, /^config for router with name "a" not found$/],
+    [{ Type: "custom", Methods: all("__proto__") }, /^config for router with name "__proto__" not found$/],
     [
       { Type: "custom", Methods: all("a"), Routers: { a: { Type: "reframe" } } },
       /^unknown router type "reframe" of the router "a": there are http, /,
