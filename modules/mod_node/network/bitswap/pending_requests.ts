@@ -23,8 +23,8 @@ interface PendingRequest {
   readonly block: boolean;
   /** When it was sent: milliseconds of `performance.now`. */
   readonly at: number;
-  /** No other block was on its way then, so that the time to the answer is the latency. */
-  readonly alone: boolean;
+  /** Blocks that were on their way then, which come first. */
+  readonly ahead: number;
   /** An answer is expected. After a DONT_HAVE the peer may keep the want, and send the block later. */
   open: boolean;
 }
@@ -95,7 +95,7 @@ export class PendingRequests {
 
   /** Estimated milliseconds until a block that is requested now would arrive. */
   get expectedMs(): number {
-    return this.#latency + (this.#blocks + 1) * this.#msPerBlock;
+    return this.#latency + this.#blocks * this.#msPerBlock;
   }
 
   /** Requests a block, or asks whether the peer has it, unless that was done just now. False when there is no room. */
@@ -105,7 +105,7 @@ export class PendingRequests {
     if (before?.open && (before.block || !block) && at - before.at < REPEAT_AFTER_MS) return true;
     if (before === undefined && this.#requests.size >= MAX_REQUESTS) return false;
     if (before !== undefined) this.#settle(before);
-    const request: PendingRequest = { cid, priority, block, at, alone: this.#blocks === 0, open: true };
+    const request: PendingRequest = { cid, priority, block, at, ahead: this.#blocks, open: true };
     this.#requests.set(key, request);
     if (block) this.#blocks += 1;
     this.#queue.addWant(key, entryOf(request));
@@ -117,7 +117,7 @@ export class PendingRequests {
     const request = this.#requests.get(key);
     if (request === undefined) return this.#cancelled.delete(key) ? "withdrawn" : "never";
     const now = performance.now();
-    if (request.open && request.alone) this.#measure(now - request.at);
+    if (request.open) this.#measure(Math.max(0, now - request.at - request.ahead * this.#msPerBlock));
     this.#size = blend(this.#size, bytes);
     this.#msPerBlock = blend(this.#msPerBlock, now - Math.max(request.at, this.#lastReceived));
     this.#lastReceived = now;
