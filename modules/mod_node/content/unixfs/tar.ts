@@ -46,7 +46,7 @@ export async function* exportTar(
 ): AsyncGenerator<Uint8Array, void, undefined> {
   const out = new JoinedPieces(buffers);
   try {
-    yield* writeTar(root, name, { read, buffers, opened: 0 }, out);
+    yield* writeTar(root, name, { read, readShard: keeping(read, buffers), buffers, opened: 0 }, out);
   } catch (error) {
     yield* out.take();
     throw error;
@@ -72,7 +72,7 @@ async function* writeTar(
     const { node } = at;
     if (isDirectory(node)) {
       out.add(header({ name: path, type: "5", size: 0, ...stated(node, 0o777) }));
-      levels.push({ name: at.name, links: entries(node, ahead.read), next: [], over: false });
+      levels.push({ name: at.name, links: entries(node, ahead.readShard), next: [], over: false });
     } else if (node.unixfs.type === "Symlink") {
       const target = Buffer.from(node.unixfs.data ?? []).toString();
       const mtime = timeIn(node.unixfs.mtime) ?? 0;
@@ -153,6 +153,8 @@ const AHEAD = { entries: 64, all: 64, bytes: 256 * 1024 };
 
 interface Ahead {
   readonly read: ReadBlock;
+  /** For nodes of directories, whose links are used for long: what is inlined in a CID is a view of them as well. */
+  readonly readShard: ReadBlock;
   readonly buffers: BufferPool | undefined;
   /** On all levels. */
   opened: number;
@@ -205,6 +207,16 @@ async function openAhead(level: Level, ahead: Ahead): Promise<void> {
   fault?.catch(nothing);
   if (fault !== undefined) level.next.push({ name: "", node: fault });
 }
+
+/** Whose blocks are not given back. */
+const keeping = (read: ReadBlock, buffers: BufferPool | undefined): ReadBlock =>
+  buffers === undefined
+    ? read
+    : async (cid) => {
+        const bytes = await read(cid);
+        buffers.retain(bytes);
+        return bytes;
+      };
 
 const nothing = () => undefined;
 
