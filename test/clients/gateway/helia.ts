@@ -1,8 +1,8 @@
-/** `@helia/http`: a node that has neither peers nor blocks of its own, only the gateway. */
+/** `@helia/http`: a node that has neither peers nor blocks of its own, only what it is given over HTTP. */
 import assert from "node:assert/strict";
 import { CarBlockIterator } from "@ipld/car";
 import { digestOf, keystream } from "#test/support/content.ts";
-import type { RoutingPair } from "#test/unit/modules/mod_http_gateway/routing/pair.ts";
+import { provided, type RoutingPair } from "#test/unit/modules/mod_http_gateway/routing/pair.ts";
 import { type GatewayLibraries, onlyFrom } from "./libraries.ts";
 
 const SIZE = 5_000_000;
@@ -34,6 +34,18 @@ export async function* heliaOverHttp(
     yield `a name of its own, put by it, leads there: ${name}`;
   } finally {
     await helia.stop();
+  }
+
+  const text = "of a provider that serves over HTTP";
+  const announced = encodeURIComponent(JSON.stringify([`/ip4/127.0.0.1/tcp/${asked.http}/http`]));
+  await asked.call(`config?arg=Addresses.AppendAnnounce&arg=${announced}&json=true`);
+  const block = CID.parse(await provided(asked, text));
+  const guided = await withHTTP(createHeliaLight(), { ...onlyFrom(url), recursiveGateways: [] }).start();
+  try {
+    assert.equal(Buffer.concat(await Array.fromAsync(unixfs(guided).cat(block))).toString(), text);
+    yield "a block from where routing v1 says that it is, without a gateway of its own";
+  } finally {
+    await guided.stop();
   }
 
   const offline = await createHeliaLight().start();

@@ -6,19 +6,15 @@ import { fileURLToPath, pathToFileURL } from "node:url";
 import { promisify } from "node:util";
 import type { base36 } from "multiformats/bases/base36";
 import type { CID } from "multiformats/cid";
+import { hearLateCancels } from "./late_cancels.ts";
 
 /** The part of them that is used here. */
 export interface GatewayLibraries {
   createHeliaLight(): Helia;
   withHTTP(helia: Helia, where: HttpOptions): Helia;
   createVerifiedFetchWithHelia(helia: Helia): Promise<VerifiedFetch>;
-  unixfs(helia: Helia): {
-    cat(cid: CID, options?: Range): AsyncIterable<Uint8Array>;
-    ls(cid: CID): AsyncIterable<{ readonly name: string; readonly cid: CID }>;
-  };
-  ipns(helia: Helia): {
-    publish(key: string, value: CID): Promise<{ readonly publicKey: { toCID(): CID } }>;
-  };
+  unixfs(helia: Helia): { cat(cid: CID): AsyncIterable<Uint8Array> };
+  ipns(helia: Helia): { publish(key: string, value: CID): Promise<{ readonly publicKey: { toCID(): CID } }> };
   delegatedRoutingV1HttpApiClient(init: { url: string }): (components: { logger: unknown }) => RoutingClient;
   defaultLogger(): unknown;
   /** Their own: they take no others. */
@@ -47,11 +43,6 @@ export const onlyFrom = (url: string): HttpOptions => ({
   allowInsecure: true,
   allowLocal: true,
 });
-
-interface Range {
-  readonly offset?: number;
-  readonly length?: number;
-}
 
 export interface VerifiedFetch {
   (resource: string, options?: { readonly headers?: Readonly<Record<string, string>> }): Promise<Response>;
@@ -91,5 +82,6 @@ export async function gatewayLibraries(): Promise<GatewayLibraries> {
   const isWhole = (await text(librariesFolder, "node_modules/.package-lock.json")) !== undefined;
   await cp(source, librariesFolder, { recursive: true });
   if (wanted !== there || !isWhole) await promisify(execFile)("npm", ["ci"], { cwd: librariesFolder });
+  hearLateCancels();
   return (await import(pathToFileURL(join(librariesFolder, "index.mjs")).href)) as GatewayLibraries;
 }
