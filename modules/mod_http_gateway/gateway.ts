@@ -152,7 +152,7 @@ export class Gateway {
       if (isLate) throw tooLate(path, error);
       if (cachedOnly && !(error instanceof Redirect))
         throw new Refusal(412, `${JSON.stringify(path)} not in local datastore`);
-      throw error;
+      throw offline ? refusalOf(error, path, { offline }) : error;
     }
   }
 

@@ -101,7 +101,9 @@ async function announced(context: Place): Promise<Announced> {
   if (found !== undefined) return found;
   if (by !== undefined || existsSync(repo)) {
     const named = by ?? "where it is when nothing names one";
-    throw new Error(`No server runs on the repo ${repo} (${named}): start it, or name a server by --api`);
+    throw new Error(
+      `No server has the API of the repo ${repo} (${named}): start one with the module http_api, or name a server by --api`,
+    );
   }
   context.stderr.write(`modhost: there is no repo ${repo}: this goes to the server at ${standard}\n`);
   return { address: standard, source: "the default address" };

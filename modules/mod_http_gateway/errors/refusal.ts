@@ -61,12 +61,20 @@ const elsewise: Readonly<Partial<Record<FailureCode, string>>> = {
   STORE_FULL: "there is no room for what is fetched",
 };
 
-/** A failure while the path was followed, as a refusal; what is a fault of this server comes back as it is. */
-export function refusalOf(thrown: unknown, path: string): unknown {
+/** Blocks that others may have. */
+const absent: ReadonlySet<FailureCode | undefined> = new Set(["BLOCK_NOT_FOUND", "NODE_NOT_FOUND"]);
+
+/**
+ * A failure while the path was followed, as a refusal; what is a fault of this server comes back as it is.
+ *
+ * @param offline no other node was asked, which the refusal says of a block that is missing
+ */
+export function refusalOf(thrown: unknown, path: string, { offline = false } = {}): unknown {
   if (thrown instanceof Refusal || !NodeError.is(thrown)) return thrown;
   const { code, message } = thrown;
   const status = code === undefined ? 500 : statuses[code];
   if (status === undefined) return thrown;
   const reason = (code && elsewise[code]) ?? message;
-  return new Refusal(status, `failed to resolve ${path}: ${reason}`, { cause: thrown });
+  const scope = offline && absent.has(code) ? " on this server, which fetches nothing from others" : "";
+  return new Refusal(status, `failed to resolve ${path}: ${reason}${scope}`, { cause: thrown });
 }

@@ -89,8 +89,8 @@ for (const proxy of [nginx, caddy]) {
         module.provides("http", {
           streaming_uploads: true,
           route: {
-            "GET /who": ({ request: { ip, secure, headers } }) => ({
-              body: JSON.stringify([ip, secure, headers.host]),
+            "GET /who": ({ request: { ip, secure, headers, forwarded_host } }) => ({
+              body: JSON.stringify([ip, secure, headers.host, forwarded_host]),
             }),
             "GET /raw/*": ({ request: { url } }) => ({ body: url.raw_path }),
             "POST /count": async (event) => {
@@ -174,9 +174,14 @@ for (const proxy of [nginx, caddy]) {
     });
 
     test("the client's address, scheme and host arrive, and nobody can forge them", async () => {
-      const forged = { "X-Forwarded-For": "192.0.2.1", "X-Forwarded-Proto": "http", Forwarded: "for=192.0.2.2" };
+      const forged = {
+        "X-Forwarded-For": "192.0.2.1",
+        "X-Forwarded-Proto": "http",
+        "X-Forwarded-Host": "other.example",
+        Forwarded: "for=192.0.2.2;host=other.example",
+      };
       const seen = JSON.parse(await textOf(ask("/who", { headers: forged })));
-      assert.deepEqual(seen, [CLIENT, true, `${NAME}:${port}`]);
+      assert.deepEqual(seen, [CLIENT, true, `${NAME}:${port}`, `${NAME}:${port}`]);
     });
 
     test("paths arrive as they were sent", async () => {

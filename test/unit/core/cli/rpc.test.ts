@@ -87,7 +87,10 @@ describe("rpc: the server", () => {
       const words = "words" in given ? given.words : [];
       const { code, stdout, stderr } = await rpc(["id", ...words], { address: undefined, ...given });
       assert.deepEqual([code, stdout], [1, ""]);
-      assert.match(stderr, /^modhost: No server runs on the repo \/.*\/(quiet|data\/repo) \(.*\): .* --api\n$/);
+      assert.match(
+        stderr,
+        /^modhost: No server has the API of the repo \/.*\/(quiet|data\/repo) \(.*\): start one with the module http_api, or .* --api\n$/,
+      );
     });
   }
 
