@@ -6,6 +6,7 @@ import { CidSet } from "../../formats/cid/set.ts";
 import { linksWithTurns } from "../../formats/ipld/links.ts";
 import type { BufferPool } from "../../storage/blockstore/buffer_pool.ts";
 import { NodeError } from "../../util/errors.ts";
+import { Readahead } from "./readahead.ts";
 
 export interface WalkOptions {
   /** Reads one block; what it throws ends the walk. */
@@ -51,7 +52,7 @@ export async function* walk(root: CID, options: WalkOptions): AsyncGenerator<Wal
   } = options;
   const wanted = (cid: CID) => !(skipLeaves && cid.code === raw);
   const stack: CID[] = [root];
-  const asked = new Map<CID, Promise<Uint8Array>>();
+  const asked = new Readahead<CID, Uint8Array>(({ length }) => length);
 
   /** A block that is linked several times is requested once. */
   const isAsked = (cid: CID): boolean => {
@@ -64,44 +65,45 @@ export async function* walk(root: CID, options: WalkOptions): AsyncGenerator<Wal
     for (let at = stack.length - 1; at >= 0 && stack.length - at <= readahead; at -= 1) {
       const next = stack[at] as CID;
       if (!wanted(next) || seen.has(next) || isAsked(next)) continue;
-      const ahead = read(next);
-      ahead.catch(() => {});
-      asked.set(next, ahead);
+      if (!asked.ask(next, 0, () => read(next))) return;
     }
   }
 
-  for (let cid = stack.pop(), steps = 1; cid !== undefined; cid = stack.pop(), steps += 1) {
-    // Whoever leaves is heard, also when all blocks are in memory.
-    if (steps % TURN_STEPS === 0) await nextTurn();
-    signal?.throwIfAborted();
-    const reading = asked.get(cid);
-    asked.delete(cid);
-    if (!seen.add(cid)) continue;
-    if (!wanted(cid)) {
-      yield { cid, bytes: undefined };
-      continue;
-    }
-    const own = reading ?? read(cid);
-    if (asked.size <= Math.max(0, readahead - MIN_READAHEAD_BATCH)) requestAhead();
-    let links: readonly CID[] = [];
-    try {
-      const bytes = await own;
-      const sought = linksIn(cid, bytes);
-      const found = sought instanceof Promise ? await sought.catch(orFault) : sought;
-      if (found instanceof NodeError) {
-        yield { cid, bytes };
-        if (!lenient) throw found;
-      } else {
-        links = found;
-        const [first] = links;
-        if (first !== undefined) buffers?.retain(first.multihash.bytes);
-        yield { cid, bytes };
+  try {
+    for (let cid = stack.pop(), steps = 1; cid !== undefined; cid = stack.pop(), steps += 1) {
+      // Whoever leaves is heard, also when all blocks are in memory.
+      if (steps % TURN_STEPS === 0) await nextTurn();
+      signal?.throwIfAborted();
+      const reading = asked.take(cid);
+      if (!seen.add(cid)) continue;
+      if (!wanted(cid)) {
+        yield { cid, bytes: undefined };
+        continue;
       }
-    } catch (error) {
-      if (failed === undefined || !(error instanceof NodeError)) throw error;
-      failed(cid, error);
+      const own = reading ?? read(cid);
+      if (asked.size <= Math.max(0, readahead - MIN_READAHEAD_BATCH)) requestAhead();
+      let links: readonly CID[] = [];
+      try {
+        const bytes = await own;
+        const sought = linksIn(cid, bytes);
+        const found = sought instanceof Promise ? await sought.catch(orFault) : sought;
+        if (found instanceof NodeError) {
+          yield { cid, bytes };
+          if (!lenient) throw found;
+        } else {
+          links = found;
+          const [first] = links;
+          if (first !== undefined) buffers?.retain(first.multihash.bytes);
+          yield { cid, bytes };
+        }
+      } catch (error) {
+        if (failed === undefined || !(error instanceof NodeError)) throw error;
+        failed(cid, error);
+      }
+      for (let at = links.length - 1; at >= 0; at -= 1) stack.push(links[at] as CID);
     }
-    for (let at = links.length - 1; at >= 0; at -= 1) stack.push(links[at] as CID);
+  } finally {
+    asked.end();
   }
 }
 

@@ -1,5 +1,5 @@
 /** Resolves a content path to the block it leads to, and the rest of the path inside that block. */
-import type { CID } from "multiformats/cid";
+import { CID } from "multiformats/cid";
 import { dagPb, raw } from "../../formats/cid/codecs.ts";
 import { parseCid } from "../../formats/cid/text.ts";
 import { member, type Value } from "../../formats/dag_cbor/value.ts";
@@ -73,6 +73,13 @@ export async function resolvePath(path: ContentPath, read: ReadBlock): Promise<R
   return followNames(parseCid(path.root), path.segments, read, namespace);
 }
 
+/** Bytes in memory that a CID of a link may keep alive: it is a view of its block. */
+const MAX_VIEWED_BYTES = 64 * 1024;
+
+/** A CID that keeps no large block in memory: a path may lead through thousands of them. */
+const detached = (cid: CID): CID =>
+  cid.bytes.buffer.byteLength > MAX_VIEWED_BYTES ? CID.decode(Uint8Array.from(cid.bytes)) : cid;
+
 /** As `resolvePath`, from a block on. Blocks are read in the order of the path, inner nodes of shards among them. */
 export async function followNames(
   root: CID,
@@ -87,7 +94,7 @@ export async function followNames(
     const next = await step(cid, rest, read, namespace);
     if (next === "inside") break;
     for (let inner = 1; inner < next.used; inner += 1) roots.push(cid);
-    cid = next.cid;
+    cid = detached(next.cid);
     if (next.used > 0) roots.push(cid);
     rest = rest.slice(next.used);
   }

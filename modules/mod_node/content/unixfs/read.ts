@@ -4,6 +4,7 @@ import type { CID } from "multiformats/cid";
 import type { PbLink } from "../../formats/dag_pb/dag_pb.ts";
 import type { BufferPool } from "../../storage/blockstore/buffer_pool.ts";
 import { failure, NodeError } from "../../util/errors.ts";
+import { Readahead } from "../dag/readahead.ts";
 import type { ReadBlock } from "../dag/reader.ts";
 import { fileSize, isDirectory, type UnixfsNode, unixfsNode } from "./node.ts";
 
@@ -32,6 +33,8 @@ const TURN_PARTS = 256;
 /** Whether that many blocks and bytes are as much as may be read ahead, or one of `parts` equal parts of it. */
 const isEnough = (blocks: number, bytes: number, parts = 1): boolean =>
   blocks >= READAHEAD.blocks / parts && (bytes >= READAHEAD.bytes / parts || blocks >= READAHEAD.maxBlocks / parts);
+
+const lengthOf = ({ length }: { readonly length: number }): number => length;
 
 /** A subtree that holds `size` bytes of the file, from offset `start` on. */
 interface Part {
@@ -125,7 +128,7 @@ async function* pieces(
   }
   const from = offset;
   const to = Math.min(offset + length, fileSize(root));
-  const requested = new Map<Part, Promise<Uint8Array>>();
+  const requested = new Readahead<Part, Uint8Array>(lengthOf);
   /** How many of the parts that come next have been requested, and their bytes. */
   const next = { blocks: 0, bytes: 0 };
   const stack: Part[] = [];
@@ -147,12 +150,11 @@ async function* pieces(
     Object.assign(next, { blocks: 0, bytes: 0 });
     for (let at = stack.length - 1; at >= 0 && !isEnough(next.blocks, next.bytes); at -= 1) {
       const part = stack[at] as Part;
+      // Sizes that are said may be wrong: the first few tell.
+      if (requested.isUntried && requested.size >= READAHEAD.blocks) return;
+      if (!requested.has(part) && !requested.ask(part, part.size, () => read(part.cid))) return;
       next.blocks += 1;
-      next.bytes += part.size;
-      if (requested.has(part)) continue;
-      const coming = read(part.cid);
-      coming.catch(() => {});
-      requested.set(part, coming);
+      next.bytes += requested.bytesOf(part.size);
     }
   }
 
@@ -162,11 +164,12 @@ async function* pieces(
     for (let part = stack.pop(), steps = 1; part !== undefined; part = stack.pop(), steps += 1) {
       // Whoever leaves is heard, also when sizes that are wrong lead through nodes in memory and to no bytes.
       if (steps % TURN_PARTS === 0) await nextTurn();
-      const reading = requested.get(part) ?? read(part.cid);
-      if (requested.delete(part)) {
+      const ahead = requested.take(part);
+      if (ahead !== undefined) {
         next.blocks -= 1;
-        next.bytes -= part.size;
+        next.bytes -= requested.bytesOf(part.size);
       }
+      const reading = ahead ?? read(part.cid);
       requestAhead();
       const node = partOfFile(part.cid, await reading);
       if (isSized(node)) yield* enter(node, part.start);
@@ -174,8 +177,6 @@ async function* pieces(
       else yield* leavesOf(node, read, { length: to - part.start, buffers });
     }
   } finally {
-    if (buffers !== undefined) {
-      for (const coming of requested.values()) coming.then((bytes) => buffers.release(bytes)).catch(() => {});
-    }
+    for (const coming of requested.end()) coming.then((bytes) => buffers?.release(bytes)).catch(() => {});
   }
 }

@@ -6,6 +6,7 @@ import { blockSize, isAscii, plainHeader } from "../../formats/tar/header.ts";
 import { padding, writeHeader } from "../../formats/tar/write.ts";
 import type { BufferPool } from "../../storage/blockstore/buffer_pool.ts";
 import { NodeError } from "../../util/errors.ts";
+import { Readahead } from "../dag/readahead.ts";
 import type { ReadBlock } from "../dag/reader.ts";
 import { JoinedPieces, MAX_JOINED_BYTES } from "./joined_pieces.ts";
 import { entries } from "./list.ts";
@@ -45,11 +46,15 @@ export async function* exportTar(
   buffers?: BufferPool,
 ): AsyncGenerator<Uint8Array, void, undefined> {
   const out = new JoinedPieces(buffers);
+  const opened = new Readahead<Coming, UnixfsNode>(({ length }) => length);
+  const ahead: Ahead = { read, readShard: keeping(read, buffers), buffers, opened };
   try {
-    yield* writeTar(root, name, { read, readShard: keeping(read, buffers), buffers, opened: 0 }, out);
+    yield* writeTar(root, name, ahead, out);
   } catch (error) {
     yield* out.take();
     throw error;
+  } finally {
+    ahead.opened.end();
   }
   out.add(trailer);
   yield* out.take();
@@ -135,12 +140,19 @@ interface Named {
   readonly node: UnixfsNode;
 }
 
+interface Coming {
+  readonly name: string;
+  /** Undefined for a `fault`: there are no more, which is told when its turn comes. */
+  readonly cid: PbLink["cid"] | undefined;
+  readonly fault?: unknown;
+}
+
 /** A directory that is being listed. */
 interface Level {
   readonly name: string;
   readonly links: AsyncIterator<PbLink, void>;
-  /** Entries that are being opened, in their order. */
-  readonly next: { readonly name: string; readonly node: Promise<UnixfsNode> }[];
+  /** Entries that come next, which are opened ahead as far as there is room. */
+  readonly next: Coming[];
   /** There are no more links. */
   over: boolean;
 }
@@ -157,7 +169,7 @@ interface Ahead {
   readonly readShard: ReadBlock;
   readonly buffers: BufferPool | undefined;
   /** On all levels. */
-  opened: number;
+  readonly opened: Readahead<Coming, UnixfsNode>;
 }
 
 /** The next entry, in the deepest directory that has one. Iterative, since trees may be arbitrarily deep. */
@@ -166,11 +178,12 @@ async function nextEntry(levels: Level[], ahead: Ahead): Promise<Named | undefin
     if (isShort(level)) await openAhead(level, ahead);
     const next = level.next.shift();
     if (next !== undefined) {
-      ahead.opened -= 1;
-      const node = await next.node;
+      const { name, cid, fault } = next;
+      if (cid === undefined) throw fault;
+      const node = await (ahead.opened.take(next) ?? openFile(cid, ahead.read));
       // The CIDs of links are views of the block, and are used later.
       if (node.links[0] !== undefined) ahead.buffers?.retain(node.links[0].cid.multihash.bytes);
-      return { name: next.name, node };
+      return { name, node };
     }
     levels.pop();
   }
@@ -185,27 +198,24 @@ const isShort = ({ over, next }: Level): boolean => !over && next.length <= AHEA
  * are read together; and none beyond a large one.
  */
 async function openAhead(level: Level, ahead: Ahead): Promise<void> {
-  const room = Math.min(AHEAD.entries - level.next.length, AHEAD.all - ahead.opened);
+  const room = Math.min(AHEAD.entries - level.next.length, AHEAD.all - ahead.opened.size);
   if (room <= 0 && level.next.length > 0) return;
   const links: PbLink[] = [];
   let bytes = 0;
-  let fault: Promise<never> | undefined;
+  let fault: Coming | undefined;
   do {
     const { value, failed } = await listed(level.links);
     level.over = value === undefined;
     if (value !== undefined) links.push(value);
-    else if (failed !== undefined) fault = Promise.reject(failed);
+    else if (failed !== undefined) fault = { name: "", cid: undefined, fault: failed };
     bytes += value?.size ?? 0;
   } while (!level.over && links.length < room && bytes <= AHEAD.bytes);
-  ahead.opened += links.length;
-  for (const { name, cid } of links) {
-    const node = openFile(cid, ahead.read);
-    // Each is told when its turn comes, after what is before it.
-    node.catch(nothing);
-    level.next.push({ name, node });
+  for (const { name, cid, size } of links) {
+    const coming = { name, cid };
+    ahead.opened.ask(coming, size, () => openFile(cid, ahead.read));
+    level.next.push(coming);
   }
-  fault?.catch(nothing);
-  if (fault !== undefined) level.next.push({ name: "", node: fault });
+  if (fault !== undefined) level.next.push(fault);
 }
 
 /** Whose blocks are not given back. */
@@ -217,8 +227,6 @@ const keeping = (read: ReadBlock, buffers: BufferPool | undefined): ReadBlock =>
         buffers.retain(bytes);
         return bytes;
       };
-
-const nothing = () => undefined;
 
 async function listed(links: Level["links"]): Promise<{ readonly value?: PbLink; readonly failed?: unknown }> {
   try {

@@ -125,3 +125,37 @@ test("a root that is missing is told at once, and a child after what comes befor
   await assert.rejects(archived("holes", []), { code: "NODE_NOT_FOUND" });
   await assert.rejects(archived("site", ["absent"]), { code: "NO_LINK" });
 });
+
+test("blocks of a long path are not held in memory until the archive is read", async () => {
+  const mebibyte = 2 ** 20;
+  const stored = new Map<string, Uint8Array>();
+  const put = async (bytes: Uint8Array) => {
+    const cid = CID.createV1(0x70, await multihash(sha256, bytes));
+    stored.set(String(cid), bytes);
+    return cid;
+  };
+  const directory = (Hash: CID | undefined, data?: Uint8Array) =>
+    put(
+      encodeDagPb({
+        Data: encodeUnixfs({ type: "Directory", data }),
+        Links: Hash === undefined ? [] : [{ Name: "a", Hash, Tsize: 0 }],
+      }),
+    );
+  let root = await directory(undefined);
+  for (let level = 0; level < 4; level += 1) root = await directory(root, new Uint8Array(mebibyte).fill(level));
+  const asked: string[] = [];
+  const read = async (cid: CID) => {
+    asked.push(String(cid));
+    return stored.get(String(cid)) as Uint8Array;
+  };
+  const { archive, roots } = await exportPath(root, ["a", "a", "a", "a"], read, { scope: "block" });
+  // Each was read to follow the path, and the CIDs are no views of it.
+  assert.equal(asked.length, 5);
+  for (const { bytes } of roots.slice(1)) assert.ok(bytes.buffer.byteLength < mebibyte, `${bytes.buffer.byteLength}`);
+  const sent = blocksIn(Buffer.concat(await Array.fromAsync(archive)));
+  assert.deepEqual(
+    sent.map(({ cid }) => String(cid)),
+    roots.map(String),
+  );
+  assert.equal(asked.length, 9);
+});

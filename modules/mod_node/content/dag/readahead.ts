@@ -1,0 +1,103 @@
+/**
+ * Blocks that are read before their turn, within what all who read may hold of such together: a reader that is slow holds what
+ * was read for it, and there may be thousands of them.
+ */
+
+/** Of all readers of the process. Beyond it each reads the block whose turn it is. */
+export const MAX_AHEAD_BYTES = 64 * 1024 * 1024;
+/** What a block is taken for while nobody knows better; what is said of its size may be wrong. */
+const USUAL_BYTES = 256 * 1024;
+const MAX_BLOCK_BYTES = 2 * 1024 * 1024;
+
+interface Held {
+  bytes: number;
+}
+
+let all = 0;
+
+/** What a reader holds who was left without an end. */
+const left = new FinalizationRegistry<Held>((held) => {
+  all -= held.bytes;
+});
+
+interface Asked<T> {
+  readonly coming: Promise<T>;
+  bytes: number;
+}
+
+/** What one reader has asked for ahead, by what it was asked for. */
+export class Readahead<K, T> {
+  readonly #asked = new Map<K, Asked<T>>();
+  readonly #lengthOf: (read: T) => number;
+  readonly #held: Held = { bytes: 0 };
+  /** Bytes of the longest so far. */
+  #longest = 0;
+  #isKnown = false;
+
+  constructor(lengthOf: (read: T) => number) {
+    this.#lengthOf = lengthOf;
+  }
+
+  get size(): number {
+    return this.#asked.size;
+  }
+
+  /** None has come so far, so nobody knows how long they are. */
+  get isUntried(): boolean {
+    return this.#longest === 0;
+  }
+
+  /** What a block is taken for; `said` is how many bytes it has, by what links to it. */
+  bytesOf(said: number): number {
+    return Math.max(Math.min(said, MAX_BLOCK_BYTES), this.isUntried ? USUAL_BYTES : this.#longest);
+  }
+
+  has(key: K): boolean {
+    return this.#asked.has(key);
+  }
+
+  keys(): MapIterator<K> {
+    return this.#asked.keys();
+  }
+
+  /** Reads it now, unless there is no room. */
+  ask(key: K, said: number, read: () => Promise<T>): boolean {
+    const bytes = this.bytesOf(said);
+    if (all + bytes > MAX_AHEAD_BYTES) return false;
+    if (!this.#isKnown) left.register(this, this.#held);
+    this.#isKnown = true;
+    const asked: Asked<T> = { coming: read(), bytes: 0 };
+    this.#charge(asked, bytes);
+    this.#asked.set(key, asked);
+    asked.coming.then(
+      (value) => {
+        const length = this.#lengthOf(value);
+        this.#longest = Math.max(this.#longest, length, 1);
+        if (this.#asked.get(key) === asked) this.#charge(asked, length);
+      },
+      () => {},
+    );
+    return true;
+  }
+
+  /** What was asked for; from now on it is the reader's own. */
+  take(key: K): Promise<T> | undefined {
+    const asked = this.#asked.get(key);
+    if (asked === undefined) return undefined;
+    this.#asked.delete(key);
+    this.#charge(asked, 0);
+    return asked.coming;
+  }
+
+  /** Nobody reads on. What was asked for, and not taken. */
+  end(): Promise<T>[] {
+    return [...this.#asked.keys()].map((key) => this.take(key) as Promise<T>);
+  }
+
+  #charge(asked: Asked<T>, bytes: number): void {
+    const more = bytes - asked.bytes;
+    asked.bytes = bytes;
+    this.#held.bytes += more;
+    all += more;
+  }
+}

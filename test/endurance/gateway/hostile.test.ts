@@ -1,0 +1,24 @@
+import assert from "node:assert/strict";
+import { test } from "node:test";
+import { hostile } from "./hostile.ts";
+
+const skip = process.platform === "linux" ? false : "memory is told by /proc";
+const mebibyte = 2 ** 20;
+
+/** The long form, with a million entries and a thousand slow readers: `npm run test:gateway-hostile`. */
+test("content and clients that mean harm get honest answers, in bounded memory, and leave nothing", {
+  skip,
+}, async () => {
+  const { asked, failures, memory } = await hostile({
+    content: { levels: 500, entries: 2000, heavy: 16, abyss: 2 ** 16 },
+    enough: 64 * 1024,
+    all: false,
+    kinds: 2,
+    readers: 50,
+    turns: false,
+  });
+  assert.deepEqual(failures, []);
+  assert.ok(asked > 120, `${asked} requests`);
+  // A block of 2 MiB for each, and what all of them read ahead together.
+  assert.ok(memory.readers < 450 * mebibyte, `${memory.readers / mebibyte} MiB`);
+});

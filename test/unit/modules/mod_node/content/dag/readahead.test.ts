@@ -1,0 +1,35 @@
+import assert from "node:assert/strict";
+import { test } from "node:test";
+import { MAX_AHEAD_BYTES, Readahead } from "#node/content/dag/readahead.ts";
+
+const mebibyte = 2 ** 20;
+
+/** Asks ahead for blocks that have `length` bytes and are said to have `said`, until there is no room. */
+async function full(length: number, said: number) {
+  const ahead = new Readahead<number, { readonly length: number }>((block) => block.length);
+  let count = 0;
+  for (; count < 10_000 && ahead.ask(count, said, async () => ({ length })); count += 1) await Promise.resolve();
+  return { ahead, count };
+}
+
+test("all who read ahead hold so many bytes together, whatever is said of their blocks", async () => {
+  const first = await full(mebibyte, 1);
+  assert.ok(first.count * mebibyte <= MAX_AHEAD_BYTES + 16 * mebibyte, `${first.count}`);
+  const other = await full(mebibyte, mebibyte);
+  assert.equal(other.count, 0);
+  assert.deepEqual(await first.ahead.take(0), { length: mebibyte });
+  assert.equal(first.ahead.end().length, first.count - 1);
+  // What was held is given back, exactly.
+  const again = await full(mebibyte, mebibyte);
+  assert.equal(again.count, MAX_AHEAD_BYTES / mebibyte);
+  again.ahead.end();
+});
+
+test("a block that cannot be read gives back its room", async () => {
+  const ahead = new Readahead<number, Uint8Array>(({ length }) => length);
+  ahead.ask(0, mebibyte, () => Promise.reject(new Error("away")));
+  await assert.rejects(ahead.take(0) as Promise<Uint8Array>, /away/);
+  const { count, ahead: other } = await full(mebibyte, mebibyte);
+  assert.equal(count, MAX_AHEAD_BYTES / mebibyte);
+  other.end();
+});
