@@ -1,5 +1,5 @@
 /**
- * `npm run test:browser`: the dashboard in headless Chromium (the program that CHROMIUM names, else /usr/bin/chromium).
+ * `npm run test:browser`: the dashboard, and what the gateway serves, in headless Chromium (the program that CHROMIUM names, else /usr/bin/chromium).
  * `-- --long`: files of 1 GiB and ten minutes under load. `-- NAME`: files whose names have that in them.
  */
 import { spawnSync } from "node:child_process";
@@ -9,7 +9,7 @@ import { fileURLToPath } from "node:url";
 const here = fileURLToPath(new URL(".", import.meta.url));
 const given = process.argv.slice(2);
 const wanted = given.filter((each) => !each.startsWith("--"));
-const files = globSync("dashboard/*.browser.ts", { cwd: here })
+const files = globSync("*/*.browser.ts", { cwd: here })
   .filter((file) => wanted.length === 0 || wanted.some((name) => file.includes(name)))
   .map((file) => `${here}${file}`);
 let status = 0;

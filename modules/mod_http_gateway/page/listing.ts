@@ -35,15 +35,18 @@ th, td { padding: .5rem; border-bottom: 1px solid var(--line); vertical-align: b
 td:first-child { width: 100%; overflow-wrap: anywhere; }
 td:nth-child(n+2), th:nth-child(n+2) { color: var(--soft); text-align: right; white-space: nowrap; font-variant-numeric: tabular-nums; }
 tbody tr:hover { background: var(--hover); }
+td.empty { color: var(--soft); text-align: center; padding: 2rem .5rem; }
 .ipfs-hash { color: var(--soft); font: .8125rem ui-monospace, monospace; }
 ${iconStyle}
 @media (max-width: 40rem) {
   td:nth-child(2), th:nth-child(2) { display: none; }
   h1, .about { padding: 0 .25rem; }
   th, td { padding: .625rem .25rem; }
+  .icon { padding-left: 1.875rem; background-position: .25rem .75rem; }
 }
 `;
 
+const EMPTY = '<tr><td class="empty" colspan="3">Nothing is in here</td></tr>\n';
 const MARK = "<!-- entries -->";
 
 export async function* listingPage({ place, cid, changed, entries }: Listed): AsyncGenerator<string, void, undefined> {
@@ -57,8 +60,9 @@ ${MARK}
 </table>`;
   const [head = "", tail = ""] = html_page({ title: printable(title), style: listingStyle, body }).split(MARK);
   const path = visiblePath(place);
+  const parent = place.segments.length > 0 ? parentRow(path) : "";
   yield* written(
-    place.segments.length > 0 ? head + parentRow(path) : head,
+    head + parent + (entries.first.done === true ? EMPTY : ""),
     entries,
     (entry) => row(place, path, entry),
     tail,
