@@ -39,10 +39,18 @@ export interface FollowedSettings {
   end(): void;
 }
 
-/** Follows the config from now on. @throws NodeError for a value that cannot be used */
+/** Follows the config from now on. Of a time that cannot be used the former stays in force; at the start the default is. */
 export function followConfig(config: Config, warn: (sentence: string) => void): FollowedSettings {
-  let now = read(config, warn);
-  const end = config.follow([...KEYS], () => void (now = read(config, warn)));
+  const startTime: TimeOf = (key, standard) => {
+    try {
+      return timeIn(config)(key, standard);
+    } catch (error) {
+      warn(`${key} is not in force, ${standard} is: ${(error as Error).message}`);
+      return timerTime(parseDuration(standard));
+    }
+  };
+  let now = read(config, startTime, warn);
+  const end = config.follow([...KEYS], () => void (now = read(config, timeIn(config), warn)));
   return {
     get now() {
       return now;
@@ -51,7 +59,16 @@ export function followConfig(config: Config, warn: (sentence: string) => void): 
   };
 }
 
-function read(config: Config, warn: (sentence: string) => void): ConfigSettings {
+/** Milliseconds; `standard` is that of a key without a value. */
+type TimeOf = (key: "Gateway.RetrievalTimeout" | "Gateway.MaxRequestDuration", standard: string) => number;
+
+/** @throws NodeError for text that is no time */
+const timeIn =
+  (config: Config): TimeOf =>
+  (key, standard) =>
+    timerTime(parseDuration(config.value(key) || standard));
+
+function read(config: Config, timeOf: TimeOf, warn: (sentence: string) => void): ConfigSettings {
   return {
     noFetch: config.value("Gateway.NoFetch"),
     writable: config.value("Gateway.Writable"),
@@ -64,8 +81,8 @@ function read(config: Config, warn: (sentence: string) => void): ConfigSettings 
     htmlErrors: config.value("Gateway.DisableHTMLErrors") !== true,
     headers: answerHeaders(sendable(config.value("Gateway.HTTPHeaders") ?? {}, warn)),
     maxRequests: config.value("Gateway.MaxConcurrentRequests") ?? DEFAULT_CONCURRENT,
-    stallTime: timerTime(parseDuration(config.value("Gateway.RetrievalTimeout") || DEFAULT_RETRIEVAL_TIMEOUT)),
-    totalTime: timerTime(parseDuration(config.value("Gateway.MaxRequestDuration") || DEFAULT_DURATION)),
+    stallTime: timeOf("Gateway.RetrievalTimeout", DEFAULT_RETRIEVAL_TIMEOUT),
+    totalTime: timeOf("Gateway.MaxRequestDuration", DEFAULT_DURATION),
     maxRangeFile: config.value("Gateway.MaxRangeRequestFileSize") ?? 0,
   };
 }

@@ -125,6 +125,11 @@ describe("at Addresses.Gateway of a repo", () => {
       /Gateway\.RetrievalTimeout;reason=.*invalid duration/,
     );
     assert.equal((await ask(`/ipfs/${cid}`)).status, 200);
+    // It is still there at the next start.
+    await host.host.unload("http_gateway");
+    await host.host.load("http_gateway");
+    assert.equal((await ask(`/ipfs/${cid}`)).status, 200);
+    assert.match(host.log(), /Gateway\.RetrievalTimeout is not in force, 30s is: .*invalid duration/);
   });
 });
 
