@@ -6,6 +6,8 @@ import { transportOf } from "../swarm/multiaddr.ts";
 export interface Endpoint {
   /** `https://host:port`, without a slash at the end. */
   readonly origin: string;
+  /** The origin, and the address where the host is the one of `/sni`: anybody can say that it is there. */
+  readonly name: string;
   /** Name or address, in small letters; an IPv6 address without brackets. */
   readonly host: string;
   /** The address to connect to, where the multiaddr has one. */
@@ -25,7 +27,13 @@ export function endpointOf(address: Multiaddr): Endpoint | undefined {
   if (!/^(tls\/http|https|http)$/.test(names) || (sni !== undefined && names !== "tls/http")) return undefined;
   const ip = isIP(at.value) === 0 ? undefined : at.value;
   const host = (sni ?? at.value).toLowerCase();
-  if (isIP(host) === 0 && !HOST_NAME.test(host)) return undefined;
   const shown = isIPv6(host) ? `[${host}]` : host;
-  return { origin: `${names === "http" ? "http" : "https"}://${shown}:${tcp.value}`, host, ip };
+  const origin = `${names === "http" ? "http" : "https"}://${shown}:${tcp.value}`;
+  const isHost = isIP(host) === 0 ? isName(host, origin) : sni === undefined;
+  return isHost
+    ? { origin, name: ip === undefined || ip === host ? origin : `${origin} at ${ip}`, host, ip }
+    : undefined;
 }
+
+/** No address that only URLs take for one, as 127.1 and 0x7f.1: it would be connected to without being looked up. */
+const isName = (host: string, origin: string): boolean => HOST_NAME.test(host) && URL.parse(origin)?.hostname === host;

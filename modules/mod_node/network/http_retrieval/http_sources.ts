@@ -1,5 +1,4 @@
 /** Gateways as sources of blocks: which there are, and which may be used (`HTTPRetrieval` of the config). */
-import { isIP } from "node:net";
 import type { NodeLog } from "../../util/log.ts";
 import type { OtherSources, SourceReceiver } from "../bitswap/block_peer.ts";
 import type { ProviderRecord } from "../routing/provider_record.ts";
@@ -19,8 +18,9 @@ export interface HttpSourcesDeps {
   readonly client?: (endpoint: Endpoint, options: ClientOptions) => BlockClient;
 }
 
-/** Sources at a time, and addresses of one provider that are tried. */
+/** Sources at a time, those that are tried at a time, and addresses of one provider that are tried. */
 const MAX_SOURCES = 64;
+const MAX_PROBES = 32;
 const MAX_ADDRESSES = 10;
 /** Addresses that are remembered as not to be used, and for how long one that did not answer is. */
 const MAX_BANNED = 1024;
@@ -33,7 +33,7 @@ const noCounts = (): RetrievalCounts => {
 
 export class HttpSources implements OtherSources {
   readonly #deps: HttpSourcesDeps;
-  /** By origin; the one unused for longest is first. */
+  /** By name of the endpoint; the one unused for longest is first. */
   readonly #sources = new Map<string, HttpSource>();
   readonly #probes = new Map<string, Promise<HttpSource | undefined>>();
   /** Until when an address is not used: milliseconds of `performance.now`. */
@@ -88,31 +88,36 @@ export class HttpSources implements OtherSources {
   }
 
   async #source(endpoint: Endpoint): Promise<HttpSource | undefined> {
-    const { origin, host, ip } = endpoint;
-    const known = this.#sources.get(origin);
+    const { name, host, ip } = endpoint;
+    const known = this.#sources.get(name);
     if (known !== undefined) {
-      this.#sources.delete(origin);
-      this.#sources.set(origin, known);
+      this.#sources.delete(name);
+      this.#sources.set(name, known);
       return known;
     }
-    if ((this.#banned.get(origin) ?? 0) > performance.now() || !this.#settings.allows(host)) return undefined;
-    const address = ip ?? (isIP(host) === 0 ? undefined : host);
-    if (address !== undefined && !this.#mayDial(host, address)) return undefined;
-    const probing = this.#probes.get(origin) ?? this.#probe(endpoint);
-    this.#probes.set(origin, probing);
-    return probing.finally(() => this.#probes.delete(origin));
+    if ((this.#banned.get(name) ?? 0) > performance.now() || !this.#settings.allows(host)) return undefined;
+    if (ip !== undefined && !this.#mayDial(ip, ip)) return undefined;
+    const underWay = this.#probes.get(name);
+    // Of more that are named at once those have their turn that the next search finds.
+    if (underWay !== undefined || this.#probes.size >= MAX_PROBES) return underWay;
+    const probing = this.#probe(endpoint).finally(() => this.#probes.delete(name));
+    this.#probes.set(name, probing);
+    return probing;
   }
 
-  /** Nobody makes this node connect to its own network, unless the operator has named the host. */
+  /**
+   * Nobody makes this node connect to its own network, unless the operator has named the host. Of a host that is only said
+   * to be at an address, `host` is the address.
+   */
   #mayDial(host: string, ip: string): boolean {
     return this.#deps.isFiltered?.(ip) !== true && this.#settings.mayDial(host, ip);
   }
 
   async #probe(endpoint: Endpoint): Promise<HttpSource | undefined> {
-    const { origin, host } = endpoint;
+    const { name, host, ip } = endpoint;
     const settings = this.#settings;
     const { maxBlockSize, workers, insecure } = settings;
-    const mayDial = (ip: string) => this.#mayDial(host, ip);
+    const mayDial = (found: string) => this.#mayDial(ip ?? host, found);
     const make = this.#deps.client ?? blockClient;
     const client = make(endpoint, { maxBlockSize, workers, insecure, mayDial });
     const outcome = await client.probe();
@@ -121,38 +126,38 @@ export class HttpSources implements OtherSources {
       client.close();
       if (isGateway) return undefined;
       const reason = "reason" in outcome ? outcome.reason : outcome.kind;
-      this.#log("debug", `${origin} is no source of blocks: ${reason}`);
-      this.#ban(origin, outcome.kind === "absent" ? BAN_OF_OTHERS_MS : BAN_OF_SILENT_MS);
+      this.#log("debug", `${name} is no source of blocks: ${reason}`);
+      this.#ban(name, outcome.kind === "absent" ? BAN_OF_OTHERS_MS : BAN_OF_SILENT_MS);
       return undefined;
     }
     const { receiver } = this.#deps;
     const gone = (source: HttpSource, reason: string, banMs: number) => {
-      this.#log(banMs > BAN_OF_OTHERS_MS ? "warn" : "debug", `${origin} is asked no more: ${reason}`);
-      this.#ban(origin, banMs);
-      if (this.#sources.get(origin) === source) this.#sources.delete(origin);
+      this.#log(banMs > BAN_OF_OTHERS_MS ? "warn" : "debug", `${name} is asked no more: ${reason}`);
+      this.#ban(name, banMs);
+      if (this.#sources.get(name) === source) this.#sources.delete(name);
       source.close();
     };
-    const deps = { name: origin, client, receiver, counts: this.counts, workers: this.#workers, gone };
+    const deps = { name, client, receiver, counts: this.counts, workers: this.#workers, gone };
     const source = new HttpSource(deps);
-    this.#sources.set(origin, source);
+    this.#sources.set(name, source);
     return source;
   }
 
   /** False when all sources are busy. */
   #makeRoom(): boolean {
     if (this.#sources.size < MAX_SOURCES) return true;
-    for (const [origin, source] of this.#sources) {
+    for (const [name, source] of this.#sources) {
       if (source.isBusy) continue;
-      this.#sources.delete(origin);
+      this.#sources.delete(name);
       source.close();
       return true;
     }
     return false;
   }
 
-  #ban(origin: string, milliseconds: number): void {
-    this.#banned.delete(origin);
-    this.#banned.set(origin, performance.now() + milliseconds);
+  #ban(name: string, milliseconds: number): void {
+    this.#banned.delete(name);
+    this.#banned.set(name, performance.now() + milliseconds);
     if (this.#banned.size > MAX_BANNED) this.#banned.delete(this.#banned.keys().next().value as string);
   }
 

@@ -26,7 +26,7 @@ async function client(
   const { port } = server.address() as AddressInfo;
   const ip = host === "127.0.0.1" ? host : undefined;
   const made = blockClient(
-    { origin: `http://${host}:${port}`, host, ip },
+    { origin: `http://${host}:${port}`, name: host, host, ip },
     { maxBlockSize: 1000, workers: 2, insecure: false, mayDial: () => true, ...options },
   );
   t.after(() => {
@@ -107,7 +107,7 @@ test("a connection that ends within the block is a failure, and so is a server t
   });
   assert.equal((await gateway.get(cid, signal())).kind, "failed");
   const nobody = blockClient(
-    { origin: "http://127.0.0.1:1", host: "127.0.0.1", ip: "127.0.0.1" },
+    { origin: "http://127.0.0.1:1", name: "nobody", host: "127.0.0.1", ip: "127.0.0.1" },
     { maxBlockSize: 1000, workers: 2, insecure: false, mayDial: () => true },
   );
   t.after(() => nobody.close());

@@ -16,6 +16,7 @@ test("multiaddrs that end in HTTP are origins of gateways", () => {
   assert.equal(origin(`/dns/a.example/tcp/443/tls/http/p2p/${id}`), "https://a.example:443");
   assert.deepEqual(endpointOf(parseMultiaddr("/ip4/192.0.2.1/tcp/443/tls/sni/a.example/http")), {
     origin: "https://a.example:443",
+    name: "https://a.example:443 at 192.0.2.1",
     host: "a.example",
     ip: "192.0.2.1",
   });
@@ -33,6 +34,13 @@ test("other addresses, and names that would steer a URL, are none", () => {
     "/dnsaddr/a.example/tcp/443/tls/http",
   ])
     assert.equal(origin(address), undefined, address);
+});
+
+test("what only a URL takes for an address is none, and an address is not the name of a certificate", () => {
+  for (const name of ["127.1", "2130706433", "0x7f000001", "0177.0.0.1", "a.0x7f", "1.2.3.256"])
+    assert.equal(origin(`/dns/${name}/tcp/5001/http`), undefined, name);
+  for (const sni of ["10.0.0.1", "127.1", "::1"])
+    assert.equal(origin(`/ip4/8.8.8.8/tcp/443/tls/sni/${sni}/http`), undefined, sni);
 });
 
 test("networks of our own are not public, in whatever form they are written", () => {

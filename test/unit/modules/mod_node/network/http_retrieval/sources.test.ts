@@ -1,6 +1,7 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { setTimeout as pause } from "node:timers/promises";
+import { parseMultiaddr } from "#node/network/swarm/multiaddr.ts";
 import type { BlockService } from "#node/storage/blockstore/block_service.ts";
 import type { Block } from "#node/storage/blockstore/store.ts";
 import { someBlocks } from "../bitswap/support.ts";
@@ -183,6 +184,38 @@ test("hosts that the operator does not allow, and addresses of networks of our o
   ])
     assert.deepEqual(await sources.at(await provider(address)), [], address);
   assert.equal(gateway.probed, 0);
+});
+
+test("a host that the operator has named is not taken to be where a stranger says", async (t) => {
+  const gateway = new FakeGateway(never);
+  const mayDial = (host: string, ip: string) => host === "a.example" || ip === "8.8.8.8";
+  const { sources } = await retrieval(t, { "a.example": gateway }, { mayDial });
+  assert.deepEqual(await sources.at(await provider("/ip4/10.0.0.7/tcp/443/tls/sni/a.example/http")), []);
+  assert.equal(gateway.probed, 0);
+  gateway.probeAnswer = { kind: "failed", reason: "another certificate" };
+  assert.deepEqual(await sources.at(await provider("/ip4/8.8.8.8/tcp/443/tls/sni/a.example/http")), []);
+  // Nor is it left alone because a stranger had a wrong address for it.
+  gateway.probeAnswer = { kind: "present" };
+  assert.equal((await sources.at(await provider("/dns/a.example/tcp/443/tls/http"))).length, 1);
+});
+
+test("of thousands of gateways that are named at once few are tried at a time", async (t) => {
+  const gate = Promise.withResolvers<void>();
+  const silent = new FakeGateway(never);
+  silent.probe = async () => {
+    silent.probed += 1;
+    await gate.promise;
+    return { kind: "failed", reason: "no answer" };
+  };
+  const names = Array.from({ length: 1000 }, (_, at) => `h${at}`);
+  const { sources } = await retrieval(t, Object.fromEntries(names.map((name) => [name, silent])));
+  const record = await provider("/dns/h0/tcp/443/tls/http");
+  const tried = names.map((name) =>
+    sources.at({ ...record, addresses: [parseMultiaddr(`/dns/${name}/tcp/443/https`)] }),
+  );
+  assert.equal(silent.probed, 32);
+  gate.resolve();
+  await Promise.all(tried);
 });
 
 test("of the addresses of one provider the first that answers is used", async (t) => {
