@@ -34,7 +34,7 @@ p { margin: 0 0 .75rem; }
 
 /** What people can do about it. */
 const advice: Readonly<Record<number, string>> = {
-  400: "The address is not one that content can have. Was it copied whole?",
+  400: "The address of content is /ipfs/CID or /ipns/NAME, and a path may follow. Was it copied whole?",
   404: "It is not here, or it was never part of this directory.",
   406: "This server has the content, and cannot give it in the form that was asked for.",
   410: "It may not be provided here.",

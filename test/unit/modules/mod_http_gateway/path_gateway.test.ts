@@ -48,6 +48,11 @@ describe("the path gateway", () => {
     ]);
   });
 
+  test("whoever asks for /ipfs/ alone, as links of the start page do, is told what belongs there", async () => {
+    const { status, body } = await host.ask("/ipfs/", { accept: "text/html" });
+    assert.deepEqual([status, /<p>[^<]*\/ipfs\/CID or \/ipns\/NAME/.test(body)], [400, true]);
+  });
+
   test("a suffix that is longer than the file is the whole of it", async () => {
     const { status, headers, body } = await host.ask(`/ipfs/${site}/sub/a.txt`, { range: "bytes=-9000" });
     assert.deepEqual([status, headers["content-range"], body], [206, "bytes 0-5/6", "in sub"]);
