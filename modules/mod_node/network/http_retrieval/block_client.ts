@@ -4,6 +4,7 @@ import type { LookupFunction } from "node:net";
 import type { CID } from "multiformats/cid";
 import type { Dispatcher } from "undici";
 import { agentVersion } from "../../util/agent_version.ts";
+import { raceSignal } from "../../util/async/abortable.ts";
 import type { Endpoint } from "./endpoint.ts";
 
 /** What came of a request. Of a block, its bytes are not checked yet. */
@@ -84,22 +85,23 @@ class UndiciClient implements BlockClient {
 
   async #ask(method: "GET" | "HEAD", cid: string, signal: AbortSignal): Promise<Outcome> {
     try {
-      const pool = await this.#pool;
-      const answer = await pool.request({
-        method,
-        path: `/ipfs/${cid}?format=raw`,
-        headers: { accept: RAW, "user-agent": agentVersion },
-        headersTimeout: HEAD_TIMEOUT_MS,
-        bodyTimeout: BODY_TIMEOUT_MS,
-        signal,
-      });
-      return await this.#outcome(method, answer);
+      // undici does not end a request that an HTTP/2 server leaves no stream for.
+      return await raceSignal(this.#request(method, cid, signal), signal);
     } catch (error) {
       return { kind: "failed", reason: reasonOf(error) };
     }
   }
 
-  async #outcome(method: string, { statusCode, headers, body }: Dispatcher.ResponseData): Promise<Outcome> {
+  async #request(method: "GET" | "HEAD", cid: string, signal: AbortSignal): Promise<Outcome> {
+    const pool = await this.#pool;
+    const { statusCode, headers, body } = await pool.request({
+      method,
+      path: `/ipfs/${cid}?format=raw`,
+      headers: { accept: RAW, "user-agent": agentVersion },
+      headersTimeout: HEAD_TIMEOUT_MS,
+      bodyTimeout: BODY_TIMEOUT_MS,
+      signal,
+    });
     if (statusCode === 200 && method === "GET") return readBlock(body, headers, this.#options.maxBlockSize);
     await body.dump({ limit: MAX_DUMPED_BYTES }).catch(() => {});
     if (statusCode === 200 || statusCode === 204) return { kind: "present" };

@@ -1,8 +1,10 @@
 import assert from "node:assert/strict";
 import { once } from "node:events";
 import { createServer, type RequestListener } from "node:http";
+import { createSecureServer, type ServerHttp2Session } from "node:http2";
 import type { AddressInfo } from "node:net";
 import { type TestContext, test } from "node:test";
+import { makeSelfSigned } from "#core/tls/self_signed.ts";
 import {
   type BlockClient,
   blockClient,
@@ -112,6 +114,33 @@ test("a connection that ends within the block is a failure, and so is a server t
   );
   t.after(() => nobody.close());
   assert.equal((await nobody.probe()).kind, "failed");
+});
+
+test("a request that a server of HTTP/2 leaves no stream for ends with its signal", { timeout: 120_000 }, async (t) => {
+  const { certificate: cert, key } = await makeSelfSigned(["127.0.0.1"]);
+  const server = createSecureServer({ cert, key, settings: { maxConcurrentStreams: 0 } }).listen(0, "127.0.0.1");
+  await once(server, "listening");
+  const host = "127.0.0.1";
+  const origin = `https://${host}:${(server.address() as AddressInfo).port}`;
+  const options = { maxBlockSize: 1000, workers: 2, insecure: true, mayDial: () => true };
+  const gateway = blockClient({ origin, name: origin, host, ip: host }, options);
+  t.after(() => {
+    gateway.close();
+    server.close();
+  });
+  const connected = once(server, "session") as Promise<[ServerHttp2Session]>;
+  const first = new AbortController();
+  const asked = [gateway.get(cid, first.signal)];
+  const [session] = await connected;
+  await once(session, "localSettings");
+  first.abort();
+  for (let at = 0; at < 3; at += 1) {
+    const next = new AbortController();
+    asked.push(gateway.get(cid, next.signal));
+    await new Promise((resolve) => session.ping(resolve));
+    next.abort();
+  }
+  for (const outcome of await Promise.all(asked)) assert.equal(outcome.kind, "failed");
 });
 
 test("a name that leads to an address that may not be dialled is not connected to", async (t) => {
