@@ -33,12 +33,14 @@ export function relayedAnswer(
     else incoming.resume();
     return { ...head, body: Readable.from([]) };
   }
-  incoming.once("error", (error) => {
+  const { errored } = incoming;
+  const source = errored === null ? incoming : brokenBy(errored);
+  source.once("error", (error) => {
     if (response.finished) return;
     failed(error);
     cut(event);
   });
-  const body = wholeBody(incoming, request.method) ?? incoming;
+  const body = wholeBody(incoming, request.method) ?? source;
   const { trailer } = headers;
   if (trailer === undefined) return { ...head, body };
   response.trailer_names = trailer
@@ -49,6 +51,14 @@ export function relayedAnswer(
     Object.fromEntries(Object.entries(trailersOf(incoming)).filter(([name, value]) => mayTrail(name, value)));
   return { ...head, body, trailers };
 }
+
+/** Of an answer that has broken off already, which is told to whoever listened then: it does so again when it is read. */
+const brokenBy = (error: Error): Readable =>
+  new Readable({
+    read() {
+      this.destroy(error);
+    },
+  });
 
 /** Ends the connection, or the stream of HTTP/2, as one that is not complete. */
 function cut({ response: { raw } }: HttpEvent): void {
