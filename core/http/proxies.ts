@@ -91,14 +91,40 @@ function legacyHops(raw: readonly string[]): Hop[] {
 /** RFC 7239: `for=192.0.2.60;proto=https;host=example.org, for="[2001:db8::1]:80"`. */
 function forwardedHops(value: string | undefined): Hop[] {
   if (value === undefined) return [];
-  return value.split(",").map((element) => {
+  const elements = partsFromEnd(value, ",").reverse();
+  return elements.map((element) => {
     const pairs = new Map<string, string>();
-    for (const pair of element.split(";")) {
-      const [name = "", text = ""] = pair.split("=", 2);
-      pairs.set(name.trim().toLowerCase(), text.trim().replace(/^"(.*)"$/, "$1"));
+    for (const pair of partsFromEnd(element, ";").reverse()) {
+      const [, name = "", text = ""] = /^([^=]*)=(.*)$/s.exec(pair) ?? [];
+      pairs.set(name.trim().toLowerCase(), text.trim().replace(/^"(.*)"$/s, "$1"));
     }
     return { for: pairs.get("for"), proto: pairs.get("proto")?.toLowerCase(), host: pairs.get("host") };
   });
+}
+
+/**
+ * Split outside of quotes, the last part first. The end of the line is the word of the nearest proxy: what a client has quoted
+ * before it, or not closed, does not reach into it.
+ */
+function partsFromEnd(text: string, separator: "," | ";"): string[] {
+  const parts: string[] = [];
+  let end = text.length;
+  let isQuoted = false;
+  for (let at = end - 1; at >= 0; at -= 1) {
+    if (text[at] === '"' && !isEscaped(text, at)) isQuoted = !isQuoted;
+    if (text[at] !== separator || isQuoted) continue;
+    parts.push(text.slice(at + 1, end));
+    end = at;
+  }
+  parts.push(text.slice(0, end));
+  return parts;
+}
+
+/** Whether an odd number of backslashes is before it. */
+function isEscaped(text: string, at: number): boolean {
+  let first = at;
+  while (text[first - 1] === "\\") first -= 1;
+  return (at - first) % 2 === 1;
 }
 
 /** An address without brackets, port, zone or IPv4-in-IPv6 prefix. */

@@ -63,6 +63,19 @@ describe("trusted proxies", () => {
     });
   });
 
+  test("what is quoted in Forwarded is one value, and a quote of the client's does not reach into what proxies say", () => {
+    const modern = new TrustedProxies(["127.0.0.1"], false);
+    const asked = (forwarded: string) => modern.client("127.0.0.1", false, headers({ forwarded }));
+    // A proxy that tells the host as the client has sent it.
+    for (const host of ["a,for=6.6.6.6;x", "a;for=6.6.6.6;x", 'a\\",for=6.6.6.6;x', "a\\\\"]) {
+      const found = asked(`for=192.0.2.1;host="${host}"`);
+      assert.deepEqual([found.ip, found.host], ["192.0.2.1", host]);
+    }
+    for (const sent of ['for="6.6.6.6', 'for="', '"', 'for=6.6.6.6;host="a'])
+      for (const added of ["for=192.0.2.1", 'for=192.0.2.1;host="b.test"', 'host="b.test";for="192.0.2.1:80"'])
+        assert.equal(asked(`${sent}, ${added}`).ip, "192.0.2.1", `${sent}, ${added}`);
+  });
+
   test("the host is that of the nearest proxy in X-Forwarded-Host, of the farthest that is trusted in Forwarded", () => {
     const modern = new TrustedProxies(["127.0.0.1", "10.0.0.0/8"], false);
     const host = (by: TrustedProxies, fields: Record<string, string>) =>
