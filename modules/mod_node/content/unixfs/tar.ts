@@ -2,8 +2,8 @@
 import { posix } from "node:path";
 import { setImmediate as nextTurn } from "node:timers/promises";
 import type { PbLink } from "../../formats/dag_pb/dag_pb.ts";
-import { blockSize, isAscii, plainHeader } from "../../formats/tar/header.ts";
-import { padding, writeHeader } from "../../formats/tar/write.ts";
+import { blockSize, isAscii } from "../../formats/tar/header.ts";
+import { type PlainEntry, padding, writeEntry } from "../../formats/tar/write.ts";
 import type { BufferPool } from "../../storage/blockstore/buffer_pool.ts";
 import { NodeError } from "../../util/errors.ts";
 import { Readahead } from "../dag/readahead.ts";
@@ -22,15 +22,9 @@ const trailer = new Uint8Array(2 * blockSize);
 /** The text of later versions of the reference: unpacking such an archive could overwrite other files. */
 const outside = "relative UnixFS paths outside the root are not allowed, use CAR instead";
 
-interface Entry {
-  readonly name: string;
-  /** "0" file, "2" symlink, "5" directory. */
-  readonly type: "0" | "2" | "5";
-  readonly mode: number;
-  readonly size: number;
+/** Names are text. */
+interface Entry extends Omit<PlainEntry, "linkname"> {
   readonly target?: string;
-  /** Seconds since the epoch. */
-  readonly mtime: number;
 }
 
 /**
@@ -77,7 +71,7 @@ async function* writeTar(
     const { node } = at;
     if (isDirectory(node)) {
       out.add(header({ name: path, type: "5", size: 0, ...stated(node, 0o777) }));
-      levels.push({ name: at.name, links: entries(node, ahead.readShard), next: [], over: false });
+      levels.push({ name: at.name, links: linksOf(node, ahead.readShard), next: [], over: false });
     } else if (node.unixfs.type === "Symlink") {
       const target = Buffer.from(node.unixfs.data ?? []).toString();
       const mtime = timeIn(node.unixfs.mtime) ?? 0;
@@ -150,7 +144,7 @@ interface Coming {
 /** A directory that is being listed. */
 interface Level {
   readonly name: string;
-  readonly links: AsyncIterator<PbLink, void>;
+  readonly links: Iterator<PbLink, undefined> | AsyncIterator<PbLink, void>;
   /** Entries that come next, which are opened ahead as far as there is room. */
   readonly next: Coming[];
   /** There are no more links. */
@@ -190,6 +184,10 @@ async function nextEntry(levels: Level[], ahead: Ahead): Promise<Named | undefin
   return undefined;
 }
 
+/** Those of a plain directory are here already: of so many each promise costs. */
+const linksOf = (node: UnixfsNode, read: ReadBlock): Level["links"] =>
+  node.unixfs.type === "HAMTShard" ? entries(node, read) : node.links.values();
+
 /** More of its entries should be opened. */
 const isShort = ({ over, next }: Level): boolean => !over && next.length <= AHEAD.entries / 2;
 
@@ -204,7 +202,8 @@ async function openAhead(level: Level, ahead: Ahead): Promise<void> {
   let bytes = 0;
   let fault: Coming | undefined;
   do {
-    const { value, failed } = await listed(level.links);
+    const listing = listed(level.links);
+    const { value, failed } = listing instanceof Promise ? await listing : listing;
     level.over = value === undefined;
     if (value !== undefined) links.push(value);
     else if (failed !== undefined) fault = { name: "", cid: undefined, fault: failed };
@@ -228,14 +227,20 @@ const keeping = (read: ReadBlock, buffers: BufferPool | undefined): ReadBlock =>
         return bytes;
       };
 
-async function listed(links: Level["links"]): Promise<{ readonly value?: PbLink; readonly failed?: unknown }> {
-  try {
-    const { done, value } = await links.next();
-    return done === true ? {} : { value };
-  } catch (failed) {
-    return { failed };
-  }
+interface Listed {
+  /** Undefined where there are no more. */
+  readonly value?: PbLink | undefined;
+  readonly failed?: unknown;
 }
+
+const listed = (links: Level["links"]): Listed | Promise<Listed> => {
+  const next = links.next();
+  if (!(next instanceof Promise)) return next as Listed;
+  return next.then(
+    ({ value }) => ({ value: value ?? undefined }),
+    (failed: unknown) => ({ failed }),
+  );
+};
 
 const now = () => Math.floor(Date.now() / 1000);
 
@@ -251,9 +256,11 @@ function stated({ unixfs: { mode, mtime } }: UnixfsNode, usual: number): Pick<En
 const timeIn = (mtime: number | undefined): number | undefined =>
   mtime === undefined || mtime < 0 || mtime > MAX_TIME ? undefined : mtime;
 
-function header({ name, type, mode, size, target = "", mtime }: Entry): Uint8Array {
-  const time = { seconds: mtime, nanoseconds: 0 };
-  return writeHeader({ ...plainHeader(type, binary(name)), linkname: binary(target), mode, size, mtime: time });
+/** The last header, which `JoinedPieces` copies. */
+const headerBlock = Buffer.alloc(blockSize);
+
+function header({ name, target = "", ...rest }: Entry): Uint8Array {
+  return writeEntry({ ...rest, name: binary(name), linkname: binary(target) }, headerBlock);
 }
 
 /** Text as its bytes, one character for each. */

@@ -131,16 +131,20 @@ function octalOf(field: Buffer): number {
 /** The sums of a block's bytes, unsigned and signed; the checksum field counts as spaces. */
 export function checksums(block: Uint8Array): readonly [unsigned: number, signed: number] {
   const [from, length] = fieldPositions.checksum;
-  let unsigned = 0;
-  let signed = 0;
-  // Not by its entries: there is a header for each file of an archive.
-  for (let at = 0; at < block.length; at += 1) {
-    const byte = block[at] as number;
-    const counted = at >= from && at < from + length ? 0x20 : byte;
-    unsigned += counted;
-    signed += counted < 0x80 ? counted : counted - 0x100;
-  }
-  return [unsigned, signed];
+  let unsigned = length * 0x20;
+  /** Bytes that are negative when they are signed. */
+  let negative = 0;
+  const add = (at: number, end: number) => {
+    // Not by its entries: there is a header for each file of an archive.
+    for (let index = at; index < end; index += 1) {
+      const byte = block[index] as number;
+      unsigned += byte;
+      negative += byte >> 7;
+    }
+  };
+  add(0, from);
+  add(from + length, block.length);
+  return [unsigned, unsigned - 0x100 * negative];
 }
 
 type Kind = "v7" | "ustar" | "star" | "gnu";

@@ -11,6 +11,7 @@ import {
   isAscii,
   isHeaderOnly,
   paxFormat,
+  plainHeader,
   type TarHeader,
   ustarFormat,
 } from "./header.ts";
@@ -22,39 +23,55 @@ const MAX_PREFIX = 155;
 /** Bytes of the records before a header, or of a long name. */
 const MAX_SPECIAL = 1024 * 1024;
 
+/** What a header says of an entry of an archive that names no owner. Texts are as in `TarHeader`. */
+export interface PlainEntry {
+  /** "0" file, "2" symlink, "5" directory. */
+  readonly type: "0" | "2" | "5";
+  readonly name: string;
+  readonly linkname: string;
+  readonly mode: number;
+  readonly size: number;
+  /** Seconds since the epoch. */
+  readonly mtime: number;
+}
+
+/** A header, as `writeHeader` makes it. What stands in most archives is written into `block`, which the next one may have again. */
+export function writeEntry(entry: PlainEntry, block: Buffer): Uint8Array {
+  const { type, name, linkname, mode, size, mtime } = entry;
+  if (!isSimple(entry)) {
+    return writeHeader({ ...plainHeader(type, name), linkname, mode, size, mtime: { seconds: mtime, nanoseconds: 0 } });
+  }
+  block.set(emptyEntry);
+  put(block, "name", name);
+  if (linkname !== "") put(block, "linkname", linkname);
+  octal(block, "mode", mode);
+  octal(block, "size", size);
+  octal(block, "mtime", mtime);
+  block[fieldPositions.type[0]] = type.charCodeAt(0);
+  return withSum(block);
+}
+
+/** Each field holds its value. */
+const isSimple = ({ type, name, linkname, mode, size, mtime }: PlainEntry): boolean =>
+  isShort(name) &&
+  isShort(linkname) &&
+  fitsOctal(size, 12) &&
+  fitsOctal(mode, 8) &&
+  fitsOctal(mtime, 12) &&
+  (type === "5" || !name.endsWith("/"));
+
+const isShort = (text: string): boolean => text.length <= MAX_NAME && isAscii(text);
+
 /**
  * A header, preceded by the special headers that it needs. Global records end what is written, without padding. @throws
  * NodeError for one that no format can express
  */
 export function writeHeader(given: TarHeader): Uint8Array {
-  if (isSimple(given)) return writeUstar(given);
   const header = given.format === 0 ? withoutTimes(given) : given;
   const { formats, records } = choose(header);
   if ((formats & ustarFormat) !== 0) return writeUstar(header);
   return (formats & paxFormat) !== 0 ? writePax(header, records) : writeGnu(header);
 }
-
-/** What stands in most archives: each field holds its value, and nothing else is said. */
-function isSimple({ type, name, linkname, size, mode, mtime, ...rest }: TarHeader): boolean {
-  const { uid, gid, devmajor, devminor, uname, gname, atime, ctime, records, format } = rest;
-  return (
-    isShort(name) &&
-    isShort(linkname) &&
-    fitsOctal(size, 12) &&
-    fitsOctal(mode, 8) &&
-    mtime?.nanoseconds === 0 &&
-    fitsOctal(mtime.seconds, 12) &&
-    "025".includes(type) &&
-    (uid | gid | devmajor | devminor | format | records.size) === 0 &&
-    uname === "" &&
-    gname === "" &&
-    atime === undefined &&
-    ctime === undefined &&
-    (type === "5" || !name.endsWith("/"))
-  );
-}
-
-const isShort = (text: string): boolean => text.length <= MAX_NAME && isAscii(text);
 
 /** Without a requested format, times do not decide the format. */
 function withoutTimes(header: TarHeader): TarHeader {
@@ -271,13 +288,17 @@ function put(block: Buffer, place: keyof typeof fieldPositions, text: string): v
 /** 0 for a value that does not fit: a record has it. */
 const octal: PutNumber = (block, place, value) => {
   const [at, width] = fieldPositions[place];
-  let rest = fitsOctal(value, width) ? value : 0;
-  // Not by way of a text: each header has eight numbers.
-  for (let digit = at + width - 2; digit >= at; digit -= 1) {
+  putOctal(block, at, width - 1, fitsOctal(value, width) ? value : 0);
+};
+
+function putOctal(block: Buffer, at: number, digits: number, value: number): void {
+  let rest = value;
+  // Not by way of a text: each header has nine numbers.
+  for (let digit = at + digits - 1; digit >= at; digit -= 1) {
     block[digit] = 0x30 + (rest % 8);
     rest = Math.floor(rest / 8);
   }
-};
+}
 
 const binary: PutNumber = (block, place, value) => {
   const [at, width] = fieldPositions[place];
@@ -309,12 +330,22 @@ function special(name: string, type: string, data: string, magic: string): Uint8
   return Buffer.concat([withChecksum(block, magic), body]);
 }
 
-function withChecksum(block: Buffer, magic: string): Uint8Array {
+function withChecksum(block: Buffer, magic: string): Buffer {
   block.write(magic, fieldPositions.magic[0], "latin1");
+  return withSum(block);
+}
+
+function withSum(block: Buffer): Buffer {
   const [sum] = checksums(block);
-  block.write(`${sum.toString(8).padStart(6, "0")}\0 `, fieldPositions.checksum[0], "latin1");
+  const [at] = fieldPositions.checksum;
+  putOctal(block, at, 6, sum);
+  block[at + 6] = 0;
+  block[at + 7] = 0x20;
   return block;
 }
+
+/** All that is the same in those of plain entries. */
+const emptyEntry = withChecksum(fields(plainHeader("0", ""), octal, String), "ustar\x0000");
 
 /** Bytes to the end of the last block. */
 export const padding = (length: number): number => (blockSize - (length % blockSize)) % blockSize;

@@ -100,7 +100,8 @@ export class IndexOverlay {
   }
 
   find(multihash: Uint8Array): Stored | undefined {
-    const pending = this.#pending.get(keyOf(multihash));
+    // Nothing is mostly on its way to the index, and each block that is read is looked up here.
+    const pending = this.#pending.size === 0 ? undefined : this.#pending.get(keyOf(multihash));
     if (pending === undefined) return this.index.find(multihash);
     return pending.stored.forms.length === 0 ? undefined : pending.stored;
   }

@@ -1,7 +1,9 @@
 import { join } from "node:path";
 import { setImmediate as nextTurn } from "node:timers/promises";
 import type { CID } from "multiformats/cid";
+import { dagPb } from "../../../formats/cid/codecs.ts";
 import { identity, matches } from "../../../formats/cid/hashes.ts";
+import { NODE_LINKS_TAG } from "../../../formats/dag_pb/field_numbers.ts";
 import { failure, NodeError } from "../../../util/errors.ts";
 import type { MakeRoom } from "../../disk_reserve.ts";
 import { CommitFailed } from "../../lmdb/open.ts";
@@ -15,8 +17,8 @@ import { type BlockLocation, cidOf, formOf, keyOf, MAX_MULTIHASH, recordSections
 import { holdSegments } from "./hold.ts";
 import type { IndexOverlay } from "./index_overlay.ts";
 import { Log } from "./log.ts";
-import { NodeCache } from "./node_cache.ts";
 import { ReadCoalescer } from "./read_coalescer.ts";
+import { RecentBlocks } from "./recent_blocks.ts";
 import { recover } from "./recovery.ts";
 import type { Notice } from "./replay.ts";
 import { SegmentIndex, type Stored } from "./segment_index.ts";
@@ -47,6 +49,9 @@ export interface SegmentStoreOptions {
 const readOnlyOrFull = new Set(["EROFS", "EACCES", "EPERM", "ENOSPC", "EDQUOT"]);
 const MAX_SEGMENT = 2 ** 31;
 const pageSize = 512;
+/** Bytes of a block that is kept for a moment: of a node that has links, and of any other. */
+const MAX_RECENT_NODE = 64 * 1024;
+const MAX_RECENT_SMALL = 16 * 1024;
 /** Of one multihash: all of them must fit into one record. */
 const MAX_FORMS = 1024;
 /** The index catches up this long after the last flush. */
@@ -96,7 +101,10 @@ export class SegmentStore implements BlockStore {
   readonly #overlay: IndexOverlay;
   readonly #log: Log;
   readonly #reads: ReadCoalescer;
-  readonly #nodeCache = new NodeCache();
+  /** Whoever reads a file in many ranges needs its interior nodes each time. */
+  readonly #recentNodes = new RecentBlocks();
+  /** Small blocks that were read several times. */
+  readonly #recentSmall = new RecentBlocks();
   readonly #space: DiskSpace;
   readonly #notice: Notice;
   #compacting: Promise<void> = Promise.resolve();
@@ -130,13 +138,20 @@ export class SegmentStore implements BlockStore {
     const location = this.#find(cid)?.location;
     if (location === undefined) return undefined;
     if (location.bytes !== undefined) return unwrittenBytes(location.bytes, location);
-    const isKept = buffers !== undefined && this.#nodeCache.accepts(cid, location);
-    const recent = isKept ? this.#nodeCache.get(location) : undefined;
-    if (recent !== undefined) return recent;
-    const bytes = await this.#reads.read(location, isKept ? undefined : buffers);
-    if (bytes.length < location.length || !((await this.#checked?.check(cid, location, bytes)) ?? true))
-      throw failure("BLOCK_CORRUPT", { cid: cid.toString() });
-    if (isKept) this.#nodeCache.add(location, bytes);
+    const isNode = buffers !== undefined && isInteriorSized(cid, location);
+    const recent = isNode ? this.#recentNodes : isSmall(location) ? this.#recentSmall : undefined;
+    const known = recent?.get(cid, location);
+    if (known !== undefined) return known;
+    const bytes = await this.#reads.read(location, isNode ? undefined : buffers);
+    const checking = bytes.length === location.length && (this.#checked?.check(cid, location, bytes) ?? true);
+    if (checking !== true && !(await checking)) throw failure("BLOCK_CORRUPT", { cid: cid.toString() });
+    if (isNode) {
+      // Links stand first in a node that has any.
+      if (bytes[0] === NODE_LINKS_TAG) this.#recentNodes.add(cid, location, bytes);
+    } else if (recent !== undefined && buffers === undefined && checking === true && this.#checked !== undefined) {
+      // It was read before, which the sum tells.
+      recent.add(cid, location, bytes);
+    }
     return bytes;
   }
 
@@ -347,6 +362,12 @@ export class SegmentStore implements BlockStore {
     if (this.#closing === undefined) this.#overlay.apply(this.#log.synced).catch(() => {});
   }
 }
+
+/** Whether it may be a node of a large file or directory, and not most of the memory for such. */
+const isInteriorSized = (cid: CID, { length }: BlockLocation): boolean =>
+  cid.code === dagPb && length <= MAX_RECENT_NODE;
+
+const isSmall = ({ length }: BlockLocation): boolean => length <= MAX_RECENT_SMALL;
 
 /** Data that is not in the file yet; a copy when the owner reuses the bytes. */
 const unwrittenBytes = (bytes: Uint8Array, { release }: BlockLocation): Uint8Array =>

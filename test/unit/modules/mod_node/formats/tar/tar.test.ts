@@ -2,7 +2,7 @@ import assert from "node:assert/strict";
 import { test } from "node:test";
 import { gnuFormat, paxFormat, plainHeader, readHeader, type TarHeader } from "#node/formats/tar/header.ts";
 import { readTar } from "#node/formats/tar/read.ts";
-import { writeHeader } from "#node/formats/tar/write.ts";
+import { type PlainEntry, writeEntry, writeHeader } from "#node/formats/tar/write.ts";
 import { entry, packed } from "#test/support/tar.ts";
 
 const text = (bytes: readonly Uint8Array[]) => Buffer.concat(bytes).toString();
@@ -75,6 +75,31 @@ test("headers are written so that they read the same", async () => {
     // And once more: from then on nothing changes.
     const again = writeHeader(found);
     assert.deepEqual(writeHeader(headerOf(await read(again))), again);
+  }
+});
+
+test("an entry's header is that of writeHeader, whatever stood in the block before", () => {
+  const file: PlainEntry = { type: "0", name: "d/a", linkname: "", mode: 0o644, size: 4096, mtime: 1_700_000_000 };
+  const entries: readonly PlainEntry[] = [
+    file,
+    { ...file, name: "n".repeat(100), size: 8 ** 11 - 1, mtime: 8 ** 11 - 1, mode: 0o777 },
+    { ...file, type: "2", linkname: "t".repeat(100), size: 0 },
+    { ...file, type: "5", name: "d/", size: 0 },
+    { ...file, name: "", mtime: 0, mode: 0, size: 0 },
+    { ...file, name: "n".repeat(101) },
+    { ...file, name: Buffer.from("ü").toString("latin1") },
+    { ...file, size: 8 ** 11 },
+    { ...file, mtime: -1 },
+    file,
+  ];
+  const block = Buffer.alloc(512, 0xff);
+  for (const entry of entries) {
+    const header = {
+      ...plainHeader(entry.type, entry.name),
+      ...entry,
+      mtime: { seconds: entry.mtime, nanoseconds: 0 },
+    };
+    assert.deepEqual(Buffer.from(writeEntry(entry, block)), Buffer.from(writeHeader(header)), JSON.stringify(entry));
   }
 });
 

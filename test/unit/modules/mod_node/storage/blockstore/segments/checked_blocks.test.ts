@@ -4,33 +4,42 @@ import { CheckedBlocks } from "#node/storage/blockstore/segments/checked_blocks.
 import type { Block } from "#node/storage/blockstore/store.ts";
 import { samples } from "#test/unit/modules/mod_node/storage/blockstore/samples.ts";
 
-const [block, other] = samples(2, 5000) as [Block, Block];
-const location = { segment: 1, offset: 100, length: 5000, headLength: 40 };
+// Large blocks have a sum of another kind.
+for (const length of [5000, 256 * 1024]) {
+  const [block, other] = samples(2, length) as [Block, Block];
+  const location = { segment: 1, offset: 100, length, headLength: 40 };
+  const named = (rest: string) => `${length} bytes: ${rest}`;
 
-test("a block is refused once its bytes are damaged, however often it was right, and taken again once they are mended", async () => {
-  const checked = new CheckedBlocks();
-  const damaged = block.bytes.slice();
-  damaged[4000] = (damaged[4000] as number) ^ 1;
-  assert.equal(await checked.check(block.cid, location, damaged), false);
-  for (let times = 0; times < 4; times += 1) {
-    assert.equal(await checked.check(block.cid, location, block.bytes), true);
-    assert.equal(await checked.check(block.cid, location, damaged), false);
-  }
-});
+  test(
+    named(
+      "a block is refused once its bytes are damaged, however often it was right, and taken again once they are mended",
+    ),
+    async () => {
+      const checked = new CheckedBlocks();
+      const damaged = block.bytes.slice();
+      damaged[4000] = (damaged[4000] as number) ^ 1;
+      assert.equal(await checked.check(block.cid, location, damaged), false);
+      for (let times = 0; times < 4; times += 1) {
+        assert.equal(await checked.check(block.cid, location, block.bytes), true);
+        assert.equal(await checked.check(block.cid, location, damaged), false);
+      }
+    },
+  );
 
-test("a block that was read twice is known by its sum: it is told at once", async () => {
-  const checked = new CheckedBlocks();
-  const check = () => checked.check(block.cid, location, block.bytes);
-  assert.equal(await check(), true);
-  assert.equal(await check(), true);
-  assert.equal(check(), true);
-  assert.notEqual(checked.check(block.cid, { ...location, segment: 2 }, block.bytes), true, "the same elsewhere");
-});
+  test(named("a block that was read twice is known by its sum: it is told at once"), async () => {
+    const checked = new CheckedBlocks();
+    const check = () => checked.check(block.cid, location, block.bytes);
+    assert.equal(await check(), true);
+    assert.equal(await check(), true);
+    assert.equal(check(), true);
+    assert.notEqual(checked.check(block.cid, { ...location, segment: 2 }, block.bytes), true, "the same elsewhere");
+  });
 
-test("what stands where another block stood is checked by the hash", async () => {
-  const checked = new CheckedBlocks();
-  for (let times = 0; times < 3; times += 1) await checked.check(block.cid, location, block.bytes);
-  assert.equal(await checked.check(block.cid, location, other.bytes), false);
-  assert.equal(await checked.check(other.cid, location, block.bytes), false);
-  assert.equal(await checked.check(other.cid, location, other.bytes), true);
-});
+  test(named("what stands where another block stood is checked by the hash"), async () => {
+    const checked = new CheckedBlocks();
+    for (let times = 0; times < 3; times += 1) await checked.check(block.cid, location, block.bytes);
+    assert.equal(await checked.check(block.cid, location, other.bytes), false);
+    assert.equal(await checked.check(other.cid, location, block.bytes), false);
+    assert.equal(await checked.check(other.cid, location, other.bytes), true);
+  });
+}

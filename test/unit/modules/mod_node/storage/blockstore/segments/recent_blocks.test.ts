@@ -1,0 +1,76 @@
+import assert from "node:assert/strict";
+import { type TestContext, test } from "node:test";
+import { BufferPool } from "#node/storage/blockstore/buffer_pool.ts";
+import { RecentBlocks } from "#node/storage/blockstore/segments/recent_blocks.ts";
+import { openSegmentStore } from "#node/storage/blockstore/segments/store.ts";
+import type { Block } from "#node/storage/blockstore/store.ts";
+import { sample, samples } from "#test/unit/modules/mod_node/storage/blockstore/samples.ts";
+import { folder, watched } from "./workshop.ts";
+
+/** A store whose blocks are on the disk, how often it was read, and a clock that stands. */
+async function shelf(t: TestContext, blocks: readonly Block[]) {
+  const at = folder();
+  const first = await openSegmentStore(at);
+  await first.put(blocks);
+  await first.close();
+  const made = { reads: 0, now: 1000 };
+  t.mock.method(performance, "now", () => made.now);
+  const fs = watched((operation) => {
+    if (operation === "read") made.reads += 1;
+  });
+  const store = await openSegmentStore(at, { fs, verifyOnRead: true });
+  t.after(() => store.close());
+  made.reads = 0;
+  return Object.assign(made, { store });
+}
+
+test("a small block that is asked for again and again is read from the disk once a second, and is told when it is gone", async (t) => {
+  const block = sample(1, 4096);
+  const place = await shelf(t, [block]);
+  const get = () => place.store.get(block.cid);
+  for (let times = 0; times < 6; times += 1) assert.deepEqual(await get(), block.bytes);
+  assert.equal(place.reads, 3, "its sum is known from the second reading on");
+  assert.deepEqual(await place.store.get(block.cid, new BufferPool()), block.bytes);
+  assert.equal(place.reads, 3, "also for who reads into lent buffers");
+  place.now += 1001;
+  await get();
+  await get();
+  assert.equal(place.reads, 4);
+  await place.store.delete([block.cid]);
+  assert.equal(await get(), undefined);
+});
+
+test("what is read into lent buffers or is large is not kept", async (t) => {
+  const [small, large] = [sample(1, 4096), sample(2, 100_000)];
+  const place = await shelf(t, [small, large]);
+  const buffers = new BufferPool();
+  for (let times = 0; times < 5; times += 1) {
+    await place.store.get(small.cid, buffers);
+    await place.store.get(large.cid);
+  }
+  assert.equal(place.reads, 10);
+});
+
+test("only so much is kept, and no array of which a block is a part", () => {
+  const recent = new RecentBlocks();
+  const blocks = samples(200, 4096);
+  const location = (at: number) => ({ segment: 1, offset: at * 5000, length: 4096, headLength: 40 });
+  const shared = new Uint8Array(2 ** 20);
+  for (const [at, { cid, bytes }] of blocks.entries()) {
+    const part = shared.subarray(100, 100 + bytes.length);
+    part.set(bytes);
+    recent.add(cid, location(at), part);
+  }
+  const kept = blocks.flatMap(({ cid, bytes }, at) => {
+    const found = recent.get(cid, location(at));
+    assert.ok(found === undefined || found.buffer.byteLength === bytes.length);
+    return found === undefined ? [] : [Buffer.compare(found, bytes)];
+  });
+  assert.deepEqual(
+    kept,
+    Array.from({ length: 120 }, () => 0),
+  );
+  const [other, last] = blocks.slice(-2) as [Block, Block];
+  assert.deepEqual(recent.get(last.cid, location(199)), last.bytes);
+  assert.equal(recent.get(other.cid, location(199)), undefined, "another block at that place");
+});
