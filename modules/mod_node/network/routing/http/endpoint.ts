@@ -1,5 +1,6 @@
 /** A router over HTTP: where it is, and requests to it, with bounds on how many and how long. */
 
+import { unescape as unescaped } from "node:querystring";
 import { agentVersion } from "../../../util/agent_version.ts";
 import { raceSignal } from "../../../util/async/abortable.ts";
 import { WeightedSemaphore } from "../../../util/async/weighted_semaphore.ts";
@@ -57,7 +58,7 @@ export function parseRouterUrl(text: string): RouterUrl {
   }
   const { username, password, origin, pathname } = url;
   const [, path = "", resource] = /^(.*?)(?:\/routing\/v1(?:\/(providers|peers|ipns))?)?\/*$/.exec(pathname) ?? [];
-  const credentials = `${decodeURIComponent(username)}:${decodeURIComponent(password)}`;
+  const credentials = `${unescaped(username)}:${unescaped(password)}`;
   return {
     base: origin + path,
     resource: resource as Resource | undefined,
