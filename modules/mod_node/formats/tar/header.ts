@@ -134,16 +134,13 @@ export function checksums(block: Uint8Array): readonly [unsigned: number, signed
   let unsigned = length * 0x20;
   /** Bytes that are negative when they are signed. */
   let negative = 0;
-  const add = (at: number, end: number) => {
-    // Not by its entries: there is a header for each file of an archive.
-    for (let index = at; index < end; index += 1) {
-      const byte = block[index] as number;
-      unsigned += byte;
-      negative += byte >> 7;
-    }
-  };
-  add(0, from);
-  add(from + length, block.length);
+  // Not by its entries: there is a header for each file of an archive.
+  for (let at = 0; at < block.length; at += 1) {
+    if (at === from) at += length;
+    const byte = block[at] as number;
+    unsigned += byte;
+    negative += byte >> 7;
+  }
   return [unsigned, unsigned - 0x100 * negative];
 }
 

@@ -1,5 +1,5 @@
 /** Blocks on the disk that were found to be those of their CIDs: the next reads of them are checked by a sum, which costs a third. */
-import { createCipheriv, randomBytes } from "node:crypto";
+import { createCipheriv, createSecretKey, randomBytes } from "node:crypto";
 import { crc32 } from "node:zlib";
 import type { CID } from "multiformats/cid";
 import { matches } from "../../../formats/cid/hashes.ts";
@@ -53,10 +53,10 @@ function sumOf({ multihash }: CID, bytes: Uint8Array): number {
 }
 
 /** A cipher takes longer to begin, and half as long for each byte where the processor multiplies without carry: every x64 does. */
-const MIN_AUTHENTICATED_BYTES = process.arch === "x64" ? 128 * 1024 : Number.POSITIVE_INFINITY;
+const MIN_AUTHENTICATED_BYTES = process.arch === "x64" ? 32 * 1024 : Number.POSITIVE_INFINITY;
 const CIPHER = "aes-128-gcm";
 /** Sums are compared in this process alone. Nothing is encrypted, so that one vector does for all. */
-const key = randomBytes(16);
+const key = createSecretKey(randomBytes(16));
 const vector = new Uint8Array(12);
 
 /** The first bytes of a tag that stands for both (GMAC, NIST SP 800-38D). */
