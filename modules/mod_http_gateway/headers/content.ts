@@ -24,8 +24,13 @@ const MAX_ROOTS = 100;
 
 /** What was asked for, and through which blocks it led. */
 export function pathHeaders(path: string, { roots, text }: Pick<Found, "roots" | "text">): ResponseHeaders {
-  const all = roots.length > MAX_ROOTS ? undefined : roots.join(",");
-  return { x_ipfs_path: headerText(path), x_ipfs_roots: roots.length === 1 ? text : all };
+  return { x_ipfs_path: headerText(path), x_ipfs_roots: rootsText(roots, text) };
+}
+
+function rootsText(roots: Found["roots"], last: string): string | undefined {
+  if (roots.length > MAX_ROOTS) return undefined;
+  // Of one its text is known already.
+  return roots.length === 1 ? last : roots.join(",");
 }
 
 /** UTF-8 as Go sends it, a character of the header for a byte; what no header can carry is escaped. */
