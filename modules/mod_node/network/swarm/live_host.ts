@@ -2,7 +2,7 @@
 import type { AutoNATComponents } from "@libp2p/autonat";
 import { type CircuitRelayServerComponents, circuitRelayServer } from "@libp2p/circuit-relay-v2";
 import { type DCUtRServiceComponents, dcutr } from "@libp2p/dcutr";
-import { start, stop, type Transport } from "@libp2p/interface";
+import { KEEP_ALIVE, start, stop, type Transport } from "@libp2p/interface";
 import { mdns } from "@libp2p/mdns";
 import type { UPnPNATComponents } from "@libp2p/upnp-nat";
 import type { Libp2p } from "libp2p";
@@ -65,6 +65,8 @@ export interface LiveHostDeps {
  * Who is a relay chose to be one: as in go-ipfs its relayed data are not limited. The library allows 15 reservations.
  */
 const RELAY_OPTIONS = { reservations: { maxReservations: 128, applyDefaultLimit: false } };
+/** On peers that relay for this node. */
+const RELAY_TAG = `${KEEP_ALIVE}-circuit-relay`;
 const DEFAULT_MDNS_INTERVAL_SECONDS = 5;
 
 export const relayEnabledIn = (config: Pick<ConfigFile, "value">): boolean =>
@@ -176,8 +178,17 @@ export class LiveHost {
       await start(transport);
     }
     await this.#listening.change(listen);
+    if (!config.value("Swarm.EnableAutoRelay")) await this.#leaveRelays();
     await this.renewRelay();
     replaceAnnounced(components.addressManager, announcedAddresses(config), this.#deps.patches);
+  }
+
+  /** Relays that are used no more are not dialled again whenever they close a connection. */
+  async #leaveRelays(): Promise<void> {
+    const { peerStore } = this.#deps.libp2p;
+    for (const { id } of await peerStore.all({ filters: [({ tags }) => tags.has(RELAY_TAG)] })) {
+      await peerStore.merge(id, { tags: { [RELAY_TAG]: undefined } });
+    }
   }
 
   #localDiscovery(): object {

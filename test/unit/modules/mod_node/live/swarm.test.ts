@@ -36,6 +36,13 @@ async function leave(): Promise<void> {
     return open.length === 0;
   });
 }
+/** Whom it dials again whenever a connection is closed. */
+const keptAlive = async ({ network }: RoutingNode) => {
+  const peers = await network.libp2p.peerStore.all();
+  return peers
+    .filter(({ tags }) => [...tags.keys()].some((tag) => tag.startsWith("keep-alive")))
+    .map(({ id }) => String(id));
+};
 const speaks = (protocol: string) => a.network.libp2p.getProtocols().includes(protocol);
 
 test("another listen address is opened beside the old one, whose connections go on", async () => {
@@ -132,8 +139,10 @@ test("the node becomes a relay with Swarm.EnableRelayHop, and looks for one with
   await until(() =>
     b.network.swarm.listenAddresses().some((address) => String(address).includes(`${a.id}/p2p-circuit`)),
   );
+  await until(async () => (await keptAlive(b)).length === 1);
   await set("Swarm.EnableAutoRelay", false, b.node);
   await until(() => b.network.swarm.listenAddresses().every((address) => !String(address).includes("p2p-circuit")));
+  assert.deepEqual(await keptAlive(b), []);
   await set("Swarm.EnableRelayHop", false);
   assert.ok(!speaks("/libp2p/circuit/relay/0.2.0/hop"));
   await leave();
