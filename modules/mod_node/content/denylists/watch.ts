@@ -7,6 +7,8 @@ import type { Denylists } from "./denylists.ts";
 /** Milliseconds from a change until the lists are read: whoever writes may do so in several steps. */
 const SETTLE_MS = 200;
 
+type Followed = Pick<Denylists, "folders" | "files" | "reread">;
+
 /** Of a folder, or of the nearest one above it where it is missing. */
 interface Watched {
   readonly key: string;
@@ -16,7 +18,7 @@ interface Watched {
 }
 
 /** Watches until the function that this gives is called; keeps no process alive. */
-export function watchDenylists(lists: Denylists, warn: (sentence: string) => void): () => void {
+export function watchDenylists(lists: Followed, warn: (sentence: string) => void): () => void {
   const watchers = new Map<string, FSWatcher>();
   let timer: NodeJS.Timeout | undefined;
   let isOver = false;
@@ -27,7 +29,7 @@ export function watchDenylists(lists: Denylists, warn: (sentence: string) => voi
     watchers.get(key)?.close();
     watchers.delete(key);
   };
-  const add = ({ key, folder, name }: Watched) => {
+  const add = ({ key, folder, name }: Watched): boolean => {
     try {
       const watcher = watch(folder, { persistent: false }, (_, changed) => {
         if (name === undefined || changed === null || changed === name) plan();
@@ -37,13 +39,16 @@ export function watchDenylists(lists: Denylists, warn: (sentence: string) => voi
         plan();
       });
       watchers.set(key, watcher);
+      return true;
     } catch (error) {
       warn(
         `${folder} cannot be watched (${(error as Error).message}): after a change of denylists, use \`modhost reload\``,
       );
+      return false;
     }
   };
-  const follow = async () => {
+  /** Gives whether anything is watched that was not. */
+  const follow = async (): Promise<boolean> => {
     const wanted = new Map<string, Watched>();
     const want = async (folder: string, name?: string) => {
       const found = await nearest(folder, name);
@@ -54,17 +59,18 @@ export function watchDenylists(lists: Denylists, warn: (sentence: string) => voi
       const led = await realpath(file).catch(() => file);
       if (led !== file) await want(dirname(led), basename(led));
     }
-    if (isOver) return;
+    if (isOver) return false;
     for (const key of watchers.keys()) if (!wanted.has(key)) drop(key);
-    for (const [key, watched] of wanted) if (!watchers.has(key)) add(watched);
+    const further = [...wanted.values()].filter(({ key }) => !watchers.has(key));
+    return further.map(add).includes(true);
   };
   const look = async () => {
     timer = undefined;
     // First, so that what happens while the lists are read is not missed.
     await follow();
     await lists.reread();
-    // Lists may be links to files elsewhere.
-    await follow();
+    // Lists may be links to files elsewhere, which may have changed since they were read.
+    if (await follow()) plan();
   };
   plan();
   return () => {
