@@ -33,6 +33,9 @@ interface Watched {
   seen: string;
 }
 
+/** The clock of file systems is behind that of programs by a tick of the system, on a busy one by several; milliseconds. */
+const FILE_CLOCK_MS = 50;
+
 /** Costs nothing while nothing happens in the folders of its files, but for the polls. */
 export class FileWatch {
   readonly #deps: FileWatchDeps;
@@ -80,7 +83,7 @@ export class FileWatch {
       const { text, written } = await fileState(file);
       const watched = this.#files.get(file) ?? { told: text, seen: text };
       this.#files.set(file, watched);
-      if (written <= since) return;
+      if (written <= since - FILE_CLOCK_MS) return;
       // Also where somebody else who followed meanwhile, and knew of no moment, was first.
       watched.told = "";
       this.#look(0);
