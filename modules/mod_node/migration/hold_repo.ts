@@ -97,10 +97,10 @@ async function* plainFiles({ path, stores: { levelDb } }: Repo): AsyncGenerator<
   const lists = denylists.map((name) => join("denylists", name));
   for (const name of ["version", "datastore_spec", "swarm.key", "config", ...copies, ...keys, ...lists]) {
     const file = join(path, name);
-    const content = await readFile(file).catch(absent);
-    if (content === undefined) continue;
-    const { mode } = await stat(file);
-    yield { path: file, mode, read: (from) => once(content.subarray(from)) };
+    // A key may be removed at any moment.
+    const [content, found] = await Promise.all([readFile(file).catch(absent), stat(file).catch(absent)]);
+    if (content === undefined || found === undefined) continue;
+    yield { path: file, mode: found.mode, read: (from) => once(content.subarray(from)) };
   }
   if (levelDb === undefined) return;
   for (const name of await namesIn(levelDb)) {
