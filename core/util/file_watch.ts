@@ -64,7 +64,7 @@ export class FileWatch {
 
   /**
    * Watches what `files` says now: to be called when that has changed. New ones that were written after `since`,
-   * milliseconds since 1970, count as changed.
+   * milliseconds since 1970, count as changed, and so do those of the moment before.
    */
   async follow(since = Number.POSITIVE_INFINITY): Promise<void> {
     const { files, poll, tellsNew } = this.#deps;

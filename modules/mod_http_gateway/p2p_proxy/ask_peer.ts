@@ -22,6 +22,14 @@ const MAX_STATUS = 599;
 /** Headers by which proxies tell who asks: of a client's own word nothing goes on. */
 const forwarding = /^(forwarded|x[-_]forwarded[-_].*|x[-_]real[-_]ip)$/;
 
+/** What would count for all that is served at the same host and port, and not for this peer alone. */
+const originFields: ReadonlySet<string> = new Set([
+  "clear-site-data",
+  "public-key-pins",
+  "service-worker-allowed",
+  "strict-transport-security",
+]);
+
 interface PeerAsked extends Pick<GatewayDeps, "node" | "log"> {
   readonly event: HttpEvent;
   readonly service: AskedService;
@@ -42,7 +50,7 @@ export async function askPeer({ event, node, settings, service, log }: PeerAsked
     watch.follow(stream);
     const incoming = await send(request, service, { stream, watch });
     const { statusCode = 0 } = incoming;
-    const fields = answerFieldsOf(incoming);
+    const fields = answerFieldsOf(incoming, { withheld: originFields });
     if (fields === undefined || statusCode < MIN_STATUS || statusCode > MAX_STATUS) {
       throw new Error(`its answer cannot be passed on: status ${statusCode}`);
     }

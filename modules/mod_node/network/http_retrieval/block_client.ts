@@ -5,6 +5,7 @@ import type { CID } from "multiformats/cid";
 import type { Dispatcher } from "undici";
 import { agentVersion } from "../../util/agent_version.ts";
 import { raceSignal } from "../../util/async/abortable.ts";
+import { retryAfter } from "../../util/retry_after.ts";
 import type { Endpoint } from "./endpoint.ts";
 
 /** What came of a request. Of a block, its bytes are not checked yet. */
@@ -130,14 +131,6 @@ async function readBlock(
     pieces.push(piece);
   }
   return { kind: "block", bytes: pieces.length === 1 ? (pieces[0] as Uint8Array) : Buffer.concat(pieces, length) };
-}
-
-/** Milliseconds; undefined where the server gives no time that can be read. */
-export function retryAfter(text: string | readonly string[] | undefined): number | undefined {
-  const value = typeof text === "string" ? text.trim() : text?.[0]?.trim();
-  if (value === undefined || value === "") return undefined;
-  const milliseconds = /^\d+$/.test(value) ? Number(value) * 1000 : Date.parse(value) - Date.now();
-  return Number.isNaN(milliseconds) ? undefined : Math.max(0, milliseconds);
 }
 
 async function openPool({ origin, ip, host }: Endpoint, options: ClientOptions): Promise<Dispatcher> {

@@ -3,9 +3,8 @@ import { readFile } from "node:fs/promises";
 import { join } from "node:path";
 import { test } from "node:test";
 import { createNode } from "#node/index.ts";
-import { openRepo } from "#node/storage/repo/repo.ts";
 import { startRpc } from "#test/unit/modules/mod_http_api/commands/support.ts";
-import { type Answer, askAt } from "./support.ts";
+import { type Answer, askAt, prepareRepo } from "./support.ts";
 
 test("a front end at the origin of the API finds the gateway, and gets previews, downloads and blocks from it as a browser asks", async () => {
   let [file, folder, repoFolder] = ["", "", ""];
@@ -14,9 +13,7 @@ test("a front end at the origin of the API finds the gateway, and gets previews,
     {
       async prepare(place) {
         repoFolder = join(place, "data", "repo");
-        const repo = await openRepo(repoFolder, { profile: "local" });
-        await repo.config.set("Addresses.Gateway", () => "/ip4/127.0.0.1/tcp/0");
-        await repo.close();
+        await prepareRepo(place);
         await using node = await createNode({ repo: repoFolder, offline: true });
         const entry = { path: "video.mp4", content: Buffer.from("0123456789") };
         for await (const { cid, path } of node.addAll([entry], { wrapWithDirectory: true, cidVersion: 1 })) {

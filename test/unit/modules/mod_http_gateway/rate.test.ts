@@ -1,10 +1,8 @@
 import assert from "node:assert/strict";
-import { join } from "node:path";
 import { test } from "node:test";
-import { openRepo } from "#node/storage/repo/repo.ts";
 import { reconfigured } from "#test/unit/core/operations/reconfigured.ts";
 import { startRpc } from "#test/unit/modules/mod_http_api/commands/support.ts";
-import { askAt } from "./support.ts";
+import { askAt, prepareRepo } from "./support.ts";
 
 /** The empty directory, which every repo has. */
 const PATH = "/ipfs/QmUNLLsPACCz1vLxQVkXqqLX5R1X345qqfHbsf67hvA3Nn/";
@@ -18,11 +16,7 @@ test("each client of the gateway may ask so much in a time, by whichever port, a
       gateway_routing: true,
     },
     {
-      async prepare(folder) {
-        const repo = await openRepo(join(folder, "data", "repo"), { profile: "local" });
-        await repo.config.set("Addresses.Gateway", () => "/ip4/127.0.0.1/tcp/0");
-        await repo.close();
-      },
+      prepare: prepareRepo,
       modules: {
         serving(module) {
           const gateway = module.depends<{ serve_cid(path: string): never }>("http_gateway");

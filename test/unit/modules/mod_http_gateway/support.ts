@@ -6,6 +6,7 @@ import { request } from "node:http";
 import { join } from "node:path";
 import type { Node } from "#node/index.ts";
 import { createNode } from "#node/index.ts";
+import { openRepo } from "#node/storage/repo/repo.ts";
 import { startHost, type TestHost } from "#test/support/host.ts";
 
 export interface Answer {
@@ -55,4 +56,11 @@ export async function askAt(
     cut = true;
   }
   return { status: answer.statusCode ?? 0, headers: answer.headers, body, cut: cut || !answer.complete };
+}
+
+/** Makes the repo of a host that is not started yet, with a gateway at an address of its own. */
+export async function prepareRepo(folder: string): Promise<void> {
+  const repo = await openRepo(join(folder, "data", "repo"), { profile: "local" });
+  await repo.config.set("Addresses.Gateway", () => "/ip4/127.0.0.1/tcp/0");
+  await repo.close();
 }

@@ -9,6 +9,7 @@ import { fetchErrorText } from "../../../util/fetch_error.ts";
 import { formatDuration } from "../../../util/go/duration.ts";
 import { quote } from "../../../util/go/text.ts";
 import type { NodeLog } from "../../../util/log.ts";
+import { retryAfter } from "../../../util/retry_after.ts";
 
 /** How requests are made; a test may give another. */
 export type Fetch = (url: string, init: RequestInit) => Promise<Response>;
@@ -143,7 +144,7 @@ export class Endpoint {
     if (answer.ok) return answer;
     await answer.body?.cancel();
     if (answer.status === 404 && method === "GET") return undefined;
-    if (WANTS_REST.includes(answer.status)) this.#restsUntil = performance.now() + restOf(answer.headers);
+    if (WANTS_REST.includes(answer.status)) this.#restsUntil = performance.now() + restOf(answer);
     throw new NodeError(`status ${answer.status}`);
   }
 
@@ -159,8 +160,5 @@ export class Endpoint {
 const reasonOf = (error: Error): string => (error instanceof NodeError ? error.message : fetchErrorText(error));
 
 /** Milliseconds. */
-function restOf(headers: Headers): number {
-  const text = headers.get("retry-after") ?? "";
-  const seconds = /^\d+$/.test(text) ? Number(text) : (Date.parse(text) - Date.now()) / 1000;
-  return seconds >= 0 ? Math.min(seconds * 1000, MAX_REST_MS) : REST_MS;
-}
+const restOf = ({ headers }: Response): number =>
+  Math.min(retryAfter(headers.get("retry-after")) ?? REST_MS, MAX_REST_MS);

@@ -32,6 +32,8 @@ async function answer(asked: IncomingMessage, response: ServerResponse): Promise
     response.writeHead(418, {
       connection: "close, x-hop",
       "x-hop": "1",
+      "clear-site-data": '"*"',
+      "service-worker-allowed": "/",
       "set-cookie": ["a=1", "b=2"],
       trailer: "x-sum",
     });
@@ -151,6 +153,8 @@ describe("services of peers at /p2p of the gateway's address", () => {
     assert.deepEqual(own.headers["set-cookie"], ["a=1", "b=2"]);
     assert.deepEqual([own.headers["x-hop"], own.headers["access-control-allow-origin"]], [undefined, undefined]);
     assert.match(own.headers.trailer ?? "", /^x-sum$/i);
+    // A peer does not speak for the origin.
+    assert.deepEqual([own.headers["clear-site-data"], own.headers["service-worker-allowed"]], [undefined, undefined]);
   });
 
   test("that give no answer are 502, a part of one is cut, and a path that names none is 400", async () => {

@@ -2,10 +2,9 @@ import assert from "node:assert/strict";
 import { readFile } from "node:fs/promises";
 import { join } from "node:path";
 import { after, before, describe, test } from "node:test";
-import { openRepo } from "#node/storage/repo/repo.ts";
 import { eventually } from "#test/support/eventually.ts";
 import { type RpcHost, startOnline, startRpc } from "#test/unit/modules/mod_http_api/commands/support.ts";
-import { type Answer, askAt } from "../support.ts";
+import { type Answer, askAt, prepareRepo } from "../support.ts";
 
 describe("at Addresses.Gateway of a repo", () => {
   let host: RpcHost;
@@ -21,11 +20,7 @@ describe("at Addresses.Gateway of a repo", () => {
     host = await startRpc(
       { modules_enabled: ["http", "http_api", "http_gateway"] },
       {
-        async prepare(folder) {
-          const repo = await openRepo(join(folder, "data", "repo"), { profile: "local" });
-          await repo.config.set("Addresses.Gateway", () => "/ip4/127.0.0.1/tcp/0");
-          await repo.close();
-        },
+        prepare: prepareRepo,
       },
     );
     const { lines } = await host.call("block/put?format=raw", { data: "a block" });

@@ -2,11 +2,9 @@ import assert from "node:assert/strict";
 import { once } from "node:events";
 import type { IncomingMessage } from "node:http";
 import { request } from "node:http";
-import { join } from "node:path";
 import { after, before, describe, test } from "node:test";
-import { openRepo } from "#node/storage/repo/repo.ts";
 import { type RpcHost, startRpc } from "#test/unit/modules/mod_http_api/commands/support.ts";
-import { askAt } from "../support.ts";
+import { askAt, prepareRepo } from "../support.ts";
 
 const EMPTY = "QmUNLLsPACCz1vLxQVkXqqLX5R1X345qqfHbsf67hvA3Nn";
 const EMPTY_V1 = "bafybeiczsscdsbs7ffqz55asqdf3smv6klcw3gofszvwlyarci47bgf354";
@@ -53,11 +51,7 @@ describe("a writable gateway at Addresses.Gateway", () => {
     host = await startRpc(
       { modules_enabled: ["http", "http_api", "http_gateway"] },
       {
-        async prepare(folder) {
-          const repo = await openRepo(join(folder, "data", "repo"), { profile: "local" });
-          await repo.config.set("Addresses.Gateway", () => "/ip4/127.0.0.1/tcp/0");
-          await repo.close();
-        },
+        prepare: prepareRepo,
       },
     );
   });

@@ -5,12 +5,7 @@ import { createSecureServer, type ServerHttp2Session } from "node:http2";
 import type { AddressInfo } from "node:net";
 import { type TestContext, test } from "node:test";
 import { makeSelfSigned } from "#core/tls/self_signed.ts";
-import {
-  type BlockClient,
-  blockClient,
-  type ClientOptions,
-  retryAfter,
-} from "#node/network/http_retrieval/block_client.ts";
+import { type BlockClient, blockClient, type ClientOptions } from "#node/network/http_retrieval/block_client.ts";
 import { blockOf } from "../bitswap/support.ts";
 
 const { cid } = blockOf(Buffer.from("some bytes"));
@@ -154,12 +149,4 @@ test("a name that leads to an address that may not be dialled is not connected t
   assert.equal(outcome.kind, "failed");
   assert.match((outcome as { reason: string }).reason, /no address that may be dialled/);
   assert.equal(asked, 0);
-});
-
-test("Retry-After is seconds or a date", () => {
-  assert.equal(retryAfter("3"), 3000);
-  assert.equal(retryAfter(["5", "9"]), 5000);
-  assert.equal(retryAfter("soon"), undefined);
-  assert.equal(retryAfter(undefined), undefined);
-  assert.equal(retryAfter(new Date(0).toUTCString()), 0);
 });
