@@ -53,6 +53,10 @@ export const failures = {
   URLSTORE_OFF: "urlstore is not enabled",
   REFERENCES_OFF: "either the filestore or the urlstore must be enabled to use nocopy, see: https://git.io/vNItf",
   STORE_CLOSED: "the node is closed",
+  STORE_UNAVAILABLE:
+    "the shared store cannot be reached: {reason}; what was answered is safe, and this call can be repeated",
+  SESSION_LOST:
+    "this host was away from the shared store too long, and joined it anew: nothing of this call took place, and it can be repeated",
   // Routing
   ROUTING_TABLE_EMPTY: "failed to find any peer in table",
   // Features that are off, or that need a network
