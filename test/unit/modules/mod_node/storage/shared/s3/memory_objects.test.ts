@@ -1,0 +1,37 @@
+import assert from "node:assert/strict";
+import { test } from "node:test";
+import { MemoryObjects, unavailable } from "#node/storage/shared/s3/memory_objects.ts";
+import { storeContract } from "./contract.ts";
+
+storeContract("in memory", async () => new MemoryObjects());
+
+const one = Uint8Array.of(1);
+
+test("stores in memory share their contents, and have faults of their own", async () => {
+  const first = new MemoryObjects();
+  const other = new MemoryObjects(first.contents);
+  first.faults = {
+    before: (kind) => {
+      if (kind === "get") throw unavailable();
+    },
+    after: (kind) => {
+      if (kind === "put") throw unavailable("the answer was lost");
+    },
+  };
+  await assert.rejects(first.putNew("a", one), { code: "STORE_UNAVAILABLE", message: /the answer was lost/ });
+  assert.equal(await other.putNew("a", one), "same");
+  await assert.rejects(first.read("a", { start: 0, length: 1 }), { code: "STORE_UNAVAILABLE" });
+  assert.deepEqual(await other.read("a", { start: 0, length: 1 }), one);
+  assert.deepEqual([first.figures.get.errors, other.figures.get.errors], [1, 0]);
+});
+
+test("a signal ends a call that the store in memory does not answer, and so does closing it", async () => {
+  const store = new MemoryObjects(new Map(), { before: () => new Promise(() => {}) });
+  const over = new AbortController();
+  const ended = assert.rejects(store.head("a", { signal: over.signal }), /enough/);
+  const closed = assert.rejects(store.head("a"), { code: "STORE_CLOSED" });
+  over.abort(new Error("enough"));
+  await ended;
+  await store.close();
+  await closed;
+});
