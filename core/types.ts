@@ -13,6 +13,7 @@ export type * from "./types/events.ts";
 export type * from "./types/exchange.ts";
 export type * from "./types/files.ts";
 export type * from "./types/gateway.ts";
+export type * from "./types/health.ts";
 export type * from "./types/metrics.ts";
 export type * from "./types/middleware.ts";
 export type * from "./types/module.ts";

@@ -5,6 +5,7 @@ import type { EventHandler } from "../events.ts";
 import type { AdminItem } from "./admin.ts";
 import type { BackupItem } from "./backup.ts";
 import type { HostEvents } from "./events.ts";
+import type { HealthItem } from "./health.ts";
 import type { MetricsProvider } from "./metrics.ts";
 import type { HttpMiddleware } from "./middleware.ts";
 import type { DeclaredOptionGetters, OptionDeclarations, OptionGetters } from "./options.ts";
@@ -45,7 +46,9 @@ export type Provided<Kind extends string, K extends string> = Kind extends "http
           ? AdminItem
           : Kind extends "backup"
             ? BackupItem
-            : object;
+            : Kind extends "health"
+              ? HealthItem
+              : object;
 
 /** What receivers of a kind get: `provides(kind, item)` adds an item of the kind `<kind>-provider`. */
 export type ItemOf<Kind extends string> = Kind extends "http-provider"
@@ -60,7 +63,9 @@ export type ItemOf<Kind extends string> = Kind extends "http-provider"
           ? AdminItem
           : Kind extends "backup-provider"
             ? BackupItem
-            : unknown;
+            : Kind extends "health-provider"
+              ? HealthItem
+              : unknown;
 
 /**
  * What a module's function is called with. `D` are the options that the module declares: `Module<typeof options>` reads
@@ -105,8 +110,8 @@ export interface ModuleObject {
   depends<T = unknown>(name: string): T;
   /**
    * Declares an item of a kind under this module. `"http"` takes an HttpProvider, `"http-middleware"` an HttpMiddleware,
-   * `"net"` a NetProvider, `"metrics"` a MetricsProvider, `"admin"` an AdminItem, `"backup"` a BackupItem. Spec 2.
-   * The function that it gives takes the item back while the module goes on; it resolves when whoever has the item has let
+   * `"net"` a NetProvider, `"metrics"` a MetricsProvider, `"admin"` an AdminItem, `"backup"` a BackupItem, `"health"` a
+   * HealthItem. Spec 2. The function that it gives takes the item back while the module goes on; it resolves when whoever has the item has let
    * go of it, which for an app is the end of its last request.
    */
   provides<Kind extends string, K extends string>(kind: Kind, item: Provided<Kind, K>): () => Promise<void>;

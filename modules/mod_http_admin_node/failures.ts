@@ -1,5 +1,5 @@
 /** What goes wrong in the node, as the callers of the Admin API are told. */
-import { type FailureCode, NodeError } from "modhost/node";
+import { type FailureCode, NodeError, retryAfter } from "modhost/node";
 import { HttpError } from "../../core/index.ts";
 
 const statuses: Readonly<Partial<Record<FailureCode, number>>> = {
@@ -28,7 +28,8 @@ export async function told<T>(work: () => T | Promise<T>): Promise<T> {
 
 function statusOf(error: unknown): unknown {
   if (NodeError.is(error)) {
-    return new HttpError(codedStatus(error) ?? 400, error.message, { cause: error, expose: true });
+    const status = retryAfter(error) === undefined ? (codedStatus(error) ?? 400) : 503;
+    return new HttpError(status, error.message, { cause: error, expose: true });
   }
   if (error instanceof Error && error.name === "TimeoutError") {
     return new HttpError(504, "It did not come in time: peers that have it are not connected, or there are none", {

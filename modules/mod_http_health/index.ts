@@ -1,5 +1,5 @@
 /** Tells supervisors and load balancers how the server is: `/health/live` and `/health/ready`. */
-import type { HttpEvent, Module, ModuleState } from "../../core/types.ts";
+import type { HealthItem, HttpEvent, Module, ModuleState } from "../../core/types.ts";
 import { options } from "./options.ts";
 
 export { options };
@@ -21,6 +21,13 @@ export default function load(module: Module): void {
     state = "stopping";
   });
 
+  const problems = new Set<HealthItem["problem"]>();
+  module.handle_items(
+    "health-provider",
+    ({ item }) => problems.add(item.problem),
+    ({ item }) => problems.delete(item.problem),
+  );
+
   function live({ response }: HttpEvent): string {
     Object.assign(response.headers, { content_type: "text/plain; charset=utf-8", cache_control: "no-store" });
     return "ok\n";
@@ -32,8 +39,16 @@ export default function load(module: Module): void {
       [...new Set(states.filter((state) => state.status === status).map(({ name }) => name))].sort();
     const failed = named("failed");
     const isIncomplete = failed.some((name) => configured.has(name) && !optional.includes(name));
-    const shown = state === "ready" && isIncomplete ? "incomplete" : state;
-    const body = { ready: shown === "ready", state: shown, failed, quarantined: named("quarantined") };
+    const reasons = [...problems].map((problem) => problem()).filter((reason) => reason !== undefined);
+    const isImpaired = isIncomplete || reasons.length > 0;
+    const shown = state !== "ready" || !isImpaired ? state : isIncomplete ? "incomplete" : "impaired";
+    const body = {
+      ready: shown === "ready",
+      state: shown,
+      failed,
+      quarantined: named("quarantined"),
+      ...(reasons.length === 0 ? {} : { reasons }),
+    };
     Object.assign(response.headers, { content_type: "application/json; charset=utf-8", cache_control: "no-store" });
     return { status_code: body.ready ? 200 : 503, body: `${JSON.stringify(body)}\n` };
   }

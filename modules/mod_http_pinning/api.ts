@@ -1,5 +1,5 @@
 /** Routes of the pinning service API: `/pins` and `/pins/<requestid>`, relative to the app. */
-import type { Node } from "modhost/node";
+import { type Node, retryAfter } from "modhost/node";
 import type {
   Handler,
   HttpEvent,
@@ -10,7 +10,7 @@ import type {
   TokenRefusal,
   Tokens,
 } from "../../core/types.ts";
-import { ApiFailure, failureAnswer, json, refusalAnswer } from "./failure.ts";
+import { ApiFailure, failureAnswer, json, refusalAnswer, unavailableAnswer } from "./failure.ts";
 import { readFilter } from "./filter.ts";
 import { readWish } from "./pin_object.ts";
 import type { PinRequest } from "./pin_request.ts";
@@ -49,6 +49,8 @@ export function pinningRoutes(parts: ApiParts): RouteTable {
         return await run({ event, user, id: rest });
       } catch (error) {
         if (error instanceof ApiFailure) return failureAnswer(error);
+        const wait = retryAfter(error);
+        if (wait !== undefined) return unavailableAnswer((error as Error).message, wait);
         log.error("request %s failed: %s", event.request.id, error instanceof Error ? error.stack : error);
         return failureAnswer(
           new ApiFailure("INTERNAL_SERVER_ERROR", `See the log for the request ${event.request.id}`),

@@ -1,7 +1,13 @@
 /** Error responses of the pinning service API. */
 import type { ResponseFields, TokenRefusal } from "../../core/types.ts";
 
-const statuses = { BAD_REQUEST: 400, UNAUTHORIZED: 401, NOT_FOUND: 404, INTERNAL_SERVER_ERROR: 500 } as const;
+const statuses = {
+  BAD_REQUEST: 400,
+  UNAUTHORIZED: 401,
+  NOT_FOUND: 404,
+  INTERNAL_SERVER_ERROR: 500,
+  SERVICE_UNAVAILABLE: 503,
+} as const;
 
 export class ApiFailure extends Error {
   readonly reason: keyof typeof statuses;
@@ -11,6 +17,12 @@ export class ApiFailure extends Error {
     super(details);
     this.reason = reason;
   }
+}
+
+/** What the service needs is away; @param wait seconds until it may be back */
+export function unavailableAnswer(details: string, wait: number): ResponseFields {
+  const answer = failureAnswer(new ApiFailure("SERVICE_UNAVAILABLE", details));
+  return { ...answer, headers: { ...answer.headers, retry_after: wait } };
 }
 
 export const badRequest = (details: string) => new ApiFailure("BAD_REQUEST", details);

@@ -17,7 +17,7 @@ export { type NodeFigures, nodeMetrics } from "./figures.ts";
 export type { LowLevelNode, NodeOptions, NodeStat, OfflineCode } from "./low_level_node.ts";
 export type { Identity, IdentityConfig } from "./storage/repo/identity.ts";
 export type { Node, NodeModule } from "./types.ts";
-export { type FailureCode, failure, NodeError } from "./util/errors.ts";
+export { type FailureCode, failure, NodeError, retryAfter } from "./util/errors.ts";
 
 // Words for answers, and the numbers and names that the RPC API has for things.
 

@@ -101,6 +101,8 @@ export interface LowLevelNode extends AsyncDisposable {
   readonly log: NodeLog;
   /** What it has done since it was opened. */
   readonly counts: NodeCounts;
+  /** Why calls fail for now, in a sentence: a shared store cannot be reached. Undefined while all is well. */
+  readonly problem: string | undefined;
   /** The node was opened with `offline` and never uses the network. */
   readonly offline: boolean;
   /** The network is open or being opened. */

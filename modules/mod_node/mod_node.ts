@@ -58,6 +58,8 @@ export default async function load(module: OwnModule, opened?: Node): Promise<No
   const collect = () => held?.node.figures.collect() ?? [];
   module.provides("metrics", { metrics: nodeMetrics, collect });
 
+  module.provides("health", { problem: () => held?.node.lowLevel.problem });
+
   module.provides("backup", {
     hold: async (signal) => {
       if (held === undefined) await members.open();

@@ -69,13 +69,14 @@ export class LocalNode implements LowLevelNode {
   readonly #namesOverPubsub: boolean;
   readonly #onNotice: NodeOptions["onNotice"];
   readonly #copyMetadata: Stores["copyMetadata"];
+  readonly #problem: Stores["problem"];
   readonly #closing: readonly (() => Promise<void>)[];
   #network: Promise<Network> | undefined;
   #closed: Promise<void> | undefined;
 
   constructor(
     repo: Repo,
-    { blocks, metadata, copyMetadata }: Stores,
+    { blocks, metadata, copyMetadata, problem }: Stores,
     options: NodeOptions,
     closing: readonly (() => Promise<void>)[],
   ) {
@@ -141,6 +142,7 @@ export class LocalNode implements LowLevelNode {
     this.#pubsub = options.pubsub ?? (namesOverPubsub || pubsub) ?? defaults.pubsub ?? false;
     this.#onNotice = options.onNotice;
     this.#copyMetadata = copyMetadata;
+    this.#problem = problem;
     this.#closing = closing;
   }
 
@@ -152,6 +154,10 @@ export class LocalNode implements LowLevelNode {
         this.blocks.denials = lists.isEmpty ? undefined : lists;
       },
     });
+  }
+
+  get problem(): string | undefined {
+    return this.#problem?.();
   }
 
   get online(): boolean {

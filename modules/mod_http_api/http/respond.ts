@@ -1,5 +1,5 @@
 /** Turns the result of a command into an HTTP response. */
-import { apiVersion } from "modhost/node";
+import { apiVersion, retryAfter } from "modhost/node";
 import type { HttpResponse, PooledBody, ResponseFields, ResponseHeaders } from "../../../core/types.ts";
 import { type AnyCall, Bytes, type BytesOptions, Listing } from "../rpc/command.ts";
 import { type Encoder, failureOf } from "../rpc/encodings.ts";
@@ -85,8 +85,10 @@ function answer({ headers, response }: Running, { status = 200, headers: own, bo
 function failureAnswer(running: Running, thrown: unknown): ResponseFields {
   const failure = failureOf(thrown);
   const { encoder } = running;
-  const headers = { content_type: encoder.failureType };
-  return answer(running, { status: failure.code === 1 ? 400 : 500, headers, body: encoder.failure(failure) });
+  const wait = retryAfter(thrown);
+  const headers = { content_type: encoder.failureType, ...(wait === undefined ? {} : { retry_after: String(wait) }) };
+  const status = wait === undefined ? (failure.code === 1 ? 400 : 500) : 503;
+  return answer(running, { status, headers, body: encoder.failure(failure) });
 }
 
 function valueAnswer(running: Running, value: unknown): ResponseFields {

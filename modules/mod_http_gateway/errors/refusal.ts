@@ -1,5 +1,5 @@
 /** What is wrong with a request, as a status and a sentence. */
-import { type FailureCode, NodeError } from "modhost/node";
+import { type FailureCode, NodeError, retryAfter } from "modhost/node";
 import type { ResponseHeaders } from "../../../core/types.ts";
 
 export class Refusal extends Error {
@@ -72,6 +72,11 @@ const absent: ReadonlySet<FailureCode | undefined> = new Set(["BLOCK_NOT_FOUND",
 export function refusalOf(thrown: unknown, path: string, { offline = false } = {}): unknown {
   if (thrown instanceof Refusal || !NodeError.is(thrown)) return thrown;
   const { code, message } = thrown;
+  const wait = retryAfter(thrown);
+  if (wait !== undefined) {
+    const sentence = `failed to resolve ${path}: the store cannot be reached at the moment`;
+    return new Refusal(503, sentence, { headers: { retry_after: wait }, cause: thrown });
+  }
   const status = code === undefined ? 500 : statuses[code];
   if (status === undefined) return thrown;
   const reason = (code && elsewise[code]) ?? message;

@@ -8,8 +8,11 @@
  * tell another one apart gives it a line here.
  */
 
-/** Who is at fault, as clients of the RPC are told: an ordinary failure (status 500), or an invalid call (400). */
-export type FailureKind = "failure" | "client";
+/**
+ * Who is at fault, as clients are told: an ordinary failure (status 500 of the RPC), an invalid call (400), or something that
+ * the node needs and that may be back in a moment (503).
+ */
+export type FailureKind = "failure" | "client" | "unavailable";
 
 /** Text by code; `{name}` is replaced by the detail of that name. */
 export const failures = {
@@ -67,6 +70,12 @@ export const failures = {
 
 export type FailureCode = keyof typeof failures;
 
+/** Failures of the kind `unavailable`. */
+const passing: ReadonlySet<FailureCode> = new Set(["STORE_UNAVAILABLE", "SESSION_LOST"]);
+
+/** Seconds to wait before what is unavailable is asked for again. */
+const RETRY_SECONDS = 5;
+
 type Details<T extends string> = T extends `${string}{${infer Name}}${infer Rest}` ? Name | Details<Rest> : never;
 type DetailsOf<C extends FailureCode> = Record<Details<(typeof failures)[C]>, string | number>;
 
@@ -101,5 +110,16 @@ export function failure<C extends FailureCode>(
   const message = failures[code].replace(/\{(\w+)\}/g, (_, name: string) =>
     String((details as Record<string, string | number> | undefined)?.[name]),
   );
-  return new NodeError(message, { code, cause });
+  return new NodeError(message, { code, kind: passing.has(code) ? "unavailable" : "failure", cause });
+}
+
+/**
+ * Seconds after which a call may be tried again, where it failed with the kind `unavailable`, or for such a failure;
+ * undefined for all else.
+ */
+export function retryAfter(thrown: unknown): number | undefined {
+  for (let error = thrown; NodeError.is(error); error = error.cause) {
+    if (error.kind === "unavailable") return RETRY_SECONDS;
+  }
+  return undefined;
 }

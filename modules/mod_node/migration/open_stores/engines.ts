@@ -15,6 +15,8 @@ import type { StorePaths } from "../../storage/repo/datastore.ts";
 export interface Stores {
   readonly blocks: BlockStore;
   readonly metadata: MetadataStore;
+  /** Why calls fail for now, in a sentence; undefined while the stores can do all. Stores on this machine have none. */
+  readonly problem?: () => string | undefined;
   /** Brings the copy of the metadata up to date, where one is kept; never rejects. */
   readonly copyMetadata?: () => Promise<void>;
 }

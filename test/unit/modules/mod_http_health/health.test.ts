@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
 import { afterEach, beforeEach, describe, test } from "node:test";
-import type { Module, ModuleState } from "#core/types.ts";
+import type { HealthItem, Module, ModuleState } from "#core/types.ts";
 import health from "#modules/mod_http_health/index.ts";
 import { startHost } from "#test/support/host.ts";
 import { RawConnection } from "#test/support/raw.ts";
@@ -10,14 +10,24 @@ describe("health", () => {
   let server: Harness;
   let module: Module;
   let states: Partial<ModuleState>[];
+  let items: Record<"added" | "removed", (owned: { readonly item: HealthItem }) => void>;
 
   beforeEach(async () => {
-    server = await new Harness().start();
     states = [{ name: "http", status: "loaded" }];
-    module = Object.assign(server.module("http_health"), { modules: () => states as ModuleState[] });
-    health(module);
+    await load({});
   });
   afterEach(() => server.stop());
+
+  async function load(options: Record<string, unknown>): Promise<void> {
+    server = await new Harness().start();
+    const handle_items: Module["handle_items"] = (kind, added, removed) => {
+      assert.equal(kind, "health-provider");
+      items = { added: added as never, removed: removed as never };
+    };
+    const modules = () => states as ModuleState[];
+    module = Object.assign(server.module("http_health", options), { modules, handle_items });
+    health(module);
+  }
 
   const ready = async () => {
     const { status, headers, text } = await server.fetch("/health/ready");
@@ -52,6 +62,22 @@ describe("health", () => {
     assert.equal((await ready())[0], 503, "it was configured, and has failed since");
   });
 
+  test("what a module says of itself makes the server unready while it says so", async () => {
+    let problem: string | undefined;
+    const owned = { item: { problem: () => problem } };
+    items.added(owned);
+    module.ready?.();
+    assert.deepEqual(await ready(), [200, { ready: true, state: "ready", failed: [], quarantined: [] }]);
+    problem = "the database is away";
+    const expected = { ready: false, state: "impaired", failed: [], quarantined: [], reasons: [problem] };
+    assert.deepEqual(await ready(), [503, expected]);
+    problem = undefined;
+    assert.equal((await ready())[0], 200);
+    problem = "it is away again";
+    items.removed(owned);
+    assert.equal((await ready())[0], 200, "the module was unloaded");
+  });
+
   test("a module in quarantine is named, and leaves the server ready", async () => {
     states.push({ name: "b", host: "x", status: "loaded" });
     module.ready?.();
@@ -64,10 +90,7 @@ describe("health", () => {
 
   test("a module that is tried out later, or is optional, does not", async () => {
     await server.stop();
-    server = await new Harness().start();
-    const options = { http_health_optional: ["b"] };
-    module = Object.assign(server.module("http_health", options), { modules: () => states as ModuleState[] });
-    health(module);
+    await load({ http_health_optional: ["b"] });
     states.push({ name: "b", status: "failed" });
     module.ready?.();
     states.push({ name: "tried", status: "failed" });
