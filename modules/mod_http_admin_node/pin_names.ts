@@ -35,6 +35,8 @@ export class PinNames {
   }
 
   #all(): Promise<Map<string, string>> {
+    // Other hosts of a shared store name pins as well.
+    if (this.#node.lowLevel.shared !== undefined) return this.#read();
     this.#names ??= this.#read().catch((error: unknown) => {
       this.#names = undefined;
       throw error;

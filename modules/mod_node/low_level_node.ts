@@ -20,6 +20,7 @@ import type { Filestore } from "./storage/filestore/filestore.ts";
 import type { Keystore } from "./storage/keystore/keystore.ts";
 import type { MetadataStore } from "./storage/metadata/store.ts";
 import type { Repo, RepoOptions } from "./storage/repo/repo.ts";
+import type { SharedLog } from "./storage/shared/log.ts";
 import type { SharedLock } from "./util/async/shared_lock.ts";
 import type { NodeCounts } from "./util/counts.ts";
 import type { FailureCode, FailureKind } from "./util/errors.ts";
@@ -73,9 +74,14 @@ export interface LowLevelNode extends AsyncDisposable {
   readonly blocks: BlockService;
   /**
    * Everything that is not a block. Keys start with a prefix for their owner: `pins/`, `files/`, ... Modules use
-   * `prefixedStore(node.metadata, "modules/<name>/")` for their own data.
+   * `prefixedStore(node.metadata, "modules/<name>/")` for their own data. Where several hosts share a store, all of them
+   * have it.
    */
   readonly metadata: MetadataStore;
+  /** What concerns this host alone; the same as `metadata` unless the store is shared. */
+  readonly hostMetadata: MetadataStore;
+  /** The hosts that share the store; undefined where it is this host's own. */
+  readonly shared: Pick<SharedLog, "session" | "sessions"> | undefined;
   readonly pins: Pins;
   /** The mutable namespace (MFS). */
   readonly files: Namespace;

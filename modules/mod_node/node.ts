@@ -28,6 +28,7 @@ import { Filestore, filestoreSettings } from "./storage/filestore/filestore.ts";
 import { Keystore } from "./storage/keystore/keystore.ts";
 import type { MetadataStore } from "./storage/metadata/store.ts";
 import type { Repo } from "./storage/repo/repo.ts";
+import type { SharedLog } from "./storage/shared/log.ts";
 import { Queue } from "./util/async/queue.ts";
 import { SharedLock } from "./util/async/shared_lock.ts";
 import { NodeCounts } from "./util/counts.ts";
@@ -50,6 +51,8 @@ export class LocalNode implements LowLevelNode {
   readonly repo: Repo;
   readonly blocks: BlockService;
   readonly metadata: MetadataStore;
+  readonly hostMetadata: MetadataStore;
+  readonly shared: SharedLog | undefined;
   readonly pins: Pins;
   readonly files: Namespace;
   readonly filestore: Filestore | undefined;
@@ -76,13 +79,12 @@ export class LocalNode implements LowLevelNode {
 
   constructor(
     repo: Repo,
-    { blocks, metadata, copyMetadata, problem }: Stores,
+    { blocks, metadata, hostMetadata = metadata, shared, copyMetadata, problem }: Stores,
     options: NodeOptions,
     closing: readonly (() => Promise<void>)[],
   ) {
     this.repo = repo;
-    const referring = filestoreSettings(repo);
-    this.filestore = referring && new Filestore(blocks, metadata, referring);
+    this.filestore = filestoreOf(repo, { blocks, metadata, shared });
     this.blocks = new BlockService(this.filestore ?? blocks);
     this.wholeBlocks = this.filestore ? new BlockService(blocks) : this.blocks;
     if (this.filestore) {
@@ -95,6 +97,8 @@ export class LocalNode implements LowLevelNode {
     checkReads();
     repo.config.follow(["Datastore.HashOnRead"], checkReads);
     this.metadata = metadata;
+    this.hostMetadata = hostMetadata;
+    this.shared = shared;
     this.denylists = this.#denylistsOf(options);
     this.pins = new Pins(this.blocks, metadata, this.lock);
     const sharded = () => repo.config.value("Experimental.ShardingEnabled");
@@ -125,7 +129,7 @@ export class LocalNode implements LowLevelNode {
     });
     const ground: MountDeps = {
       repo,
-      metadata,
+      metadata: hostMetadata,
       lock: this.lock,
       sharded,
       blocks: this.blocks,
@@ -175,10 +179,10 @@ export class LocalNode implements LowLevelNode {
     try {
       // Imported lazily, so that a node that stays offline does not load the network code.
       const { openNetwork } = await import("./network/network.ts");
-      const { repo, blocks, metadata, pins, names, log } = this;
+      const { repo, blocks, metadata, hostMetadata, pins, names, log } = this;
       const [pubsub, namesOverPubsub, onNotice] = [this.#pubsub, this.#namesOverPubsub, this.#onNotice];
-      const parts = { repo, blocks, metadata, pins, names, pubsub, namesOverPubsub, log, onNotice };
-      const network = await openNetwork(parts);
+      const stores = { blocks, metadata, hostMetadata };
+      const network = await openNetwork({ repo, ...stores, pins, names, pubsub, namesOverPubsub, log, onNotice });
       this.blocks.source = network.bitswap;
       this.mfsPolicy.start();
       return network;
@@ -236,7 +240,7 @@ export class LocalNode implements LowLevelNode {
     const network = await this.#opened();
     if (network !== undefined) return network.routing.localValue(key);
     const { RecordStore } = await import("./network/kad/record_store.ts");
-    return new RecordStore({ metadata: this.metadata, self: this.repo.identity.peerId }).value(key);
+    return new RecordStore({ metadata: this.hostMetadata, self: this.repo.identity.peerId }).value(key);
   }
 
   reader(options: NodeReadOptions = {}): ReadBlock {
@@ -316,6 +320,14 @@ export class LocalNode implements LowLevelNode {
   [Symbol.asyncDispose](): Promise<void> {
     return this.close();
   }
+}
+
+/** Undefined when it is off. @throws NodeError REFERENCES_SHARED */
+function filestoreOf(repo: Repo, { blocks, metadata, shared }: Stores): Filestore | undefined {
+  const settings = filestoreSettings(repo);
+  if (settings === undefined) return undefined;
+  if (shared !== undefined) throw failure("REFERENCES_SHARED");
+  return new Filestore(blocks, metadata, settings);
 }
 
 const scratchOf = ({ stores }: Repo): string => join(dirname(stores.metadata), "scratch");

@@ -58,11 +58,12 @@ export async function openNode(options: NodeOptions): Promise<LocalNode> {
     const stores = await (options.stores ?? ((own) => openStores(own, { ...options, makeRoom: reserve.release })))(
       repo,
     );
-    const { blocks, metadata } = stores;
+    const { blocks, metadata, hostMetadata } = stores;
     closing.unshift(
       () => blocks.close(),
       () => metadata.close(),
     );
+    if (hostMetadata !== undefined && hostMetadata !== metadata) closing.unshift(() => hostMetadata.close());
     if (options.stores === undefined) {
       closing.unshift(() => reserve.stop());
       await reserve.start();

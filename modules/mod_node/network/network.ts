@@ -31,6 +31,7 @@ export interface NetworkDeps {
   readonly repo: Repo;
   readonly blocks: BlockService;
   readonly metadata: MetadataStore;
+  readonly hostMetadata: MetadataStore;
   readonly pins: Pins;
   readonly names: Names;
   /** Publish and subscribe is on. */
@@ -76,7 +77,7 @@ export async function openNetwork(node: NetworkDeps): Promise<Network> {
 }
 
 async function openWith(node: NetworkDeps, live: NetworkConfig): Promise<Network> {
-  const { repo, blocks, metadata, pins, names, namesOverPubsub, log, onNotice } = node;
+  const { repo, blocks, metadata, hostMetadata, pins, names, namesOverPubsub, log, onNotice } = node;
   const namesOverFetch = node.pubsub && namesOverPubsub;
   const patches = new PatchNotices((sentence) => {
     log.write("swarm2", "warn", sentence);
@@ -84,11 +85,11 @@ async function openWith(node: NetworkDeps, live: NetworkConfig): Promise<Network
   });
   const swarm = await openSwarm({
     repo,
-    metadata,
+    metadata: hostMetadata,
     log,
     patches,
     services: {
-      ...routingServices({ repo, modes: dhtModes(repo.config), metadata, patches }),
+      ...routingServices({ repo, modes: dhtModes(repo.config), metadata: hostMetadata, patches }),
       ...(node.pubsub ? pubsubService(repo.config) : {}),
       ...fetchService(namesOverFetch),
     },
@@ -102,7 +103,7 @@ async function openWith(node: NetworkDeps, live: NetworkConfig): Promise<Network
     isFiltered: (ip) => swarm.filters.blocksHost(ip),
     log,
   });
-  const routing = new Routing({ libp2p, repo, blocks, metadata, pins, log });
+  const routing = new Routing({ libp2p, repo, blocks, metadata, hostMetadata, pins, log });
   const p2p = new P2p({ libp2p, swarm, log });
   const router = routerOf(libp2p);
   const pubsub = router && new Pubsub({ libp2p, router, log, patches });

@@ -55,6 +55,8 @@ export const failures = {
   REFERENCE_BROKEN: "{reason}",
   URLSTORE_OFF: "urlstore is not enabled",
   REFERENCES_OFF: "either the filestore or the urlstore must be enabled to use nocopy, see: https://git.io/vNItf",
+  REFERENCES_SHARED:
+    "the filestore and the urlstore refer to files of one host: a store that several hosts share cannot have them; set Experimental.FilestoreEnabled and Experimental.UrlstoreEnabled to false",
   STORE_CLOSED: "the node is closed",
   STORE_UNAVAILABLE:
     "the shared store cannot be reached: {reason}; what was answered is safe, and this call can be repeated",

@@ -11,10 +11,16 @@ import { openLmdbMetadata } from "../../storage/metadata/lmdb.ts";
 import { memoryMetadata } from "../../storage/metadata/memory.ts";
 import type { MetadataStore } from "../../storage/metadata/store.ts";
 import type { StorePaths } from "../../storage/repo/datastore.ts";
+import type { SharedLog } from "../../storage/shared/log.ts";
 
 export interface Stores {
   readonly blocks: BlockStore;
+  /** What goes with the blocks: pins, files, published names, what is to be provided, the data of modules. */
   readonly metadata: MetadataStore;
+  /** What concerns this host alone: peers, records of the DHT, when it provided last, what is mounted. By default `metadata`. */
+  readonly hostMetadata?: MetadataStore | undefined;
+  /** The log that other hosts work on these blocks and this metadata with; undefined for stores of this host alone. */
+  readonly shared?: SharedLog | undefined;
   /** Why calls fail for now, in a sentence; undefined while the stores can do all. Stores on this machine have none. */
   readonly problem?: () => string | undefined;
   /** Brings the copy of the metadata up to date, where one is kept; never rejects. */

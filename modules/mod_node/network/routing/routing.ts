@@ -31,6 +31,7 @@ export interface RoutingDeps {
   readonly repo: Pick<Repo, "config">;
   readonly blocks: BlockService;
   readonly metadata: MetadataStore;
+  readonly hostMetadata: MetadataStore;
   readonly pins: Pins;
   readonly log: NodeLog;
 }
@@ -73,7 +74,7 @@ export class Routing {
   readonly #stat = { total: 0, milliseconds: 0 };
 
   /** @throws NodeError for an invalid configuration */
-  constructor({ libp2p, repo, blocks, metadata, pins, log }: RoutingDeps) {
+  constructor({ libp2p, repo, blocks, metadata, hostMetadata, pins, log }: RoutingDeps) {
     const { config } = repo;
     const [wan, lan] = [dhtOf(libp2p, "wan"), dhtOf(libp2p, "lan")];
     this.#libp2p = libp2p;
@@ -83,14 +84,13 @@ export class Routing {
     this.#router = this.#configured();
     this.#manualOnly = config.value("Experimental.StrategicProviding");
     const providing = {
-      metadata,
       log,
       workers: () => (config.value("Experimental.AcceleratedDHTClient") ? ACCELERATED_WORKERS : WORKERS),
       ready: () => !this.#manualOnly && this.#router.provide !== undefined && this.#router.canProvide?.() === true,
       provide: (cid: CID, signal: AbortSignal) => this.#provideOne(cid, signal),
     };
-    this.#provideQueue = new ProvideQueue(providing);
-    this.#reprovider = new Reprovider({ ...providing, repo, blocks, pins });
+    this.#provideQueue = new ProvideQueue({ ...providing, metadata });
+    this.#reprovider = new Reprovider({ ...providing, metadata: hostMetadata, repo, blocks, pins });
   }
 
   #configured(): Router {

@@ -22,13 +22,17 @@ export interface MetadataWriter extends MetadataReader {
 
 /**
  * Reads see committed data. A transaction sees its own writes, runs alone and is atomic: durable when the promise
- * resolves, without effect when it rejects. `run` is synchronous.
+ * resolves, without effect when it rejects.
  */
 export interface MetadataStore {
   get(key: string): Promise<Uint8Array | undefined>;
   has(key: string): Promise<boolean>;
   /** A snapshot, streamed in constant memory. Readers that may take long use `pagedRange`. */
   range(range?: KeyRange): AsyncIterable<readonly [key: string, value: Uint8Array]>;
+  /**
+   * `run` is synchronous. Where several hosts share the store it may be called again, on another state: only what the last call
+   * wrote and returned counts. So it changes nothing but the writer: no counter, no list, nothing that it has captured.
+   */
   transaction<T>(run: (writer: MetadataWriter) => T): Promise<T>;
   /** Puts `value` (undefined deletes) if the key has the value `expected` (undefined: none); tells whether it did. */
   compareAndSet(key: string, expected: Uint8Array | undefined, value: Uint8Array | undefined): Promise<boolean>;
