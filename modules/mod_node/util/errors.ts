@@ -62,6 +62,7 @@ export const failures = {
     "the shared store cannot be reached: {reason}; what was answered is safe, and this call can be repeated",
   SESSION_LOST:
     "this host was away from the shared store too long, and joined it anew: nothing of this call took place, and it can be repeated",
+  LOCK_LOST: "another host has taken over {name}: nothing of this step took place",
   // Routing
   ROUTING_TABLE_EMPTY: "failed to find any peer in table",
   // Features that are off, or that need a network

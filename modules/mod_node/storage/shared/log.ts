@@ -48,7 +48,7 @@ export interface Commit {
 
 /** Keeps a copy of what the log says, or of a part. */
 export interface Applier {
-  /** What the copy has on the disk; 0 for nothing. */
+  /** What the copy has on the disk; 0 for nothing. Read once, when the log begins to be followed. */
   readonly position: Position;
   /**
    * Called once for each commit, in order, this host's own as well. It must not wait: what takes time goes on behind it. Reads of
@@ -57,9 +57,26 @@ export interface Applier {
   apply(commit: Commit): void;
   /**
    * The log no longer has what comes after `position`: everything before is forgotten, and commits follow that lead to the present
-   * state, with their own positions.
+   * state, with their own positions. Reads that call `refresh` first see nothing of the way there.
    */
   reset(): void;
+  /** Resolves when what was applied is on the disk: between the parts of a large change, so that memory stays bounded. */
+  settled?(): Promise<void>;
+}
+
+/** A lock that one host has at a time, of all that share the store. */
+export interface HeldLock {
+  readonly name: string;
+  /** Greater than that of everybody who had it before. */
+  readonly fence: number;
+  /** Aborted when the lock is known to be lost. Until then it may be lost without anybody knowing here: give it to `commit`. */
+  readonly signal: AbortSignal;
+}
+
+/** What a call of `commit` writes, and what it answers. */
+export interface Draft<T> {
+  readonly entries: readonly Entry[];
+  readonly result: T;
 }
 
 export interface SharedLog {
@@ -67,19 +84,28 @@ export interface SharedLog {
   readonly session: number;
   /** The last commit that was applied here. */
   readonly applied: Position;
-  /** Adds an applier; before the log is opened. */
+  /** Adds an applier; before the first `refresh` or `commit`. */
   follow(applier: Applier): void;
   /** Everything that was committed anywhere before the call is applied when it resolves. @throws NodeError STORE_UNAVAILABLE */
   refresh(): Promise<void>;
   /**
    * Writes one commit, durable and applied when it resolves. `run` is called when everything before is applied, and gives
    * the entries; none for no commit. It is synchronous, and may be called several times: only the last one counts. Calls
-   * that come while a commit is being written share the next one; when one of them throws, the others are not concerned.
+   * that come while a commit is being written share the next one, and do not see each other's entries; when one of them throws,
+   * the others are not concerned.
    *
-   * @throws what `run` throws; NodeError STORE_UNAVAILABLE, SESSION_LOST, both without effect
+   * With `lock`, nothing is written once another host may have it.
+   *
+   * @throws what `run` throws; NodeError SESSION_LOST, LOCK_LOST, both without effect; STORE_UNAVAILABLE: without effect, unless
+   * its text says that the answer to the commit was lost
    */
-  commit<T>(run: (head: Position) => { readonly entries: readonly Entry[]; readonly result: T }): Promise<T>;
-  /** Sessions that are alive by the database's clock, this one among them, in order. */
+  commit<T>(run: (head: Position) => Draft<T>, lock?: HeldLock): Promise<T>;
+  /**
+   * Calls `run` while no other host has the lock of that name. Undefined when one has it. @throws what `run` throws; NodeError
+   * STORE_UNAVAILABLE
+   */
+  withLock<T>(name: string, run: (lock: HeldLock) => Promise<T>): Promise<{ readonly result: T } | undefined>;
+  /** Sessions that are alive by the database's clock, this one among them, in order. @throws NodeError STORE_UNAVAILABLE */
   sessions(): Promise<readonly number[]>;
   close(): Promise<void>;
 }

@@ -1,0 +1,303 @@
+/** The log as a host sees it, whatever keeps it: copies are fed in order, and calls that come together share a commit. */
+import { setTimeout as sleep } from "node:timers/promises";
+import { failure, NodeError } from "../../util/errors.ts";
+import type { Appended, EngineEvents, LogEngine, Page } from "./engine.ts";
+import type { Applier, Commit, Draft, Entry, HeldLock, Position, SharedLog } from "./log.ts";
+
+/** Calls that share a commit. */
+const MAX_GROUP = 256;
+/** Bytes of values from which on a commit takes no more calls. */
+const GROUP_BYTES = 4 * 2 ** 20;
+/** Times that others may be faster before a commit asks for its turn. */
+const MAX_RACES = 3;
+const REJOIN_DELAY_MS = 500;
+
+export interface LogClientOptions {
+  /**
+   * Called when the session was lost, to call `join` once no call is under way that began in the old one: until then commits
+   * fail with SESSION_LOST. Garbage collection did not ask those calls what they refer to.
+   */
+  readonly rejoin?: ((join: () => Promise<void>) => Promise<void>) | undefined;
+}
+
+interface Call {
+  readonly run: (head: Position) => Draft<unknown>;
+  readonly lock: HeldLock | undefined;
+  readonly done: PromiseWithResolvers<unknown>;
+}
+
+/** A copy, and where it stood when the log began to be followed. */
+interface Copy {
+  readonly applier: Applier;
+  from: Position;
+}
+
+type Outcome = { readonly call: Call } & ({ readonly draft: Draft<unknown> } | { readonly error: unknown });
+
+export class LogClient implements SharedLog {
+  /** Commits written, calls that they answered, attempts that came too late, looks at the log, snapshots taken. */
+  readonly counts = { commits: 0, calls: 0, races: 0, looks: 0, snapshots: 0, sessionsLost: 0 };
+  readonly #engine: LogEngine;
+  readonly #rejoin: NonNullable<LogClientOptions["rejoin"]>;
+  readonly #copies: Copy[] = [];
+  #applied: Position = 0;
+  #started = false;
+  #calls: Call[] = [];
+  #writing: Promise<void> | undefined;
+  #look: Promise<void> | undefined;
+  #nextLook: Promise<void> | undefined;
+  /** While the copies are between two states. */
+  #resetting: Promise<void> | undefined;
+  #joining: Promise<void> | undefined;
+  readonly #closing = new AbortController();
+
+  constructor(open: (events: EngineEvents) => LogEngine, { rejoin = (join) => join() }: LogClientOptions = {}) {
+    this.#rejoin = rejoin;
+    this.#engine = open({
+      onNews: () => {
+        if (this.#started && !this.#closing.signal.aborted) this.refresh().catch(() => {});
+      },
+      onSessionLost: () => this.#loseSession(),
+    });
+  }
+
+  get session(): number {
+    return this.#engine.session;
+  }
+
+  get applied(): Position {
+    return this.#applied;
+  }
+
+  follow(applier: Applier): void {
+    if (this.#started) throw new Error("a copy begins to follow a log before that is read");
+    this.#copies.push({ applier, from: 0 });
+  }
+
+  async refresh(): Promise<void> {
+    this.#start();
+    if (this.#look === undefined) {
+      this.#look = this.#catchUp().finally(() => {
+        this.#look = undefined;
+      });
+      return this.#look;
+    }
+    // The look under way may have passed what the caller means.
+    this.#nextLook ??= this.#look
+      .catch(() => {})
+      .then(() => {
+        this.#nextLook = undefined;
+        return this.refresh();
+      });
+    return this.#nextLook;
+  }
+
+  async commit<T>(run: (head: Position) => Draft<T>, lock?: HeldLock): Promise<T> {
+    this.#start();
+    if (this.#joining !== undefined) throw failure("SESSION_LOST");
+    const done = Promise.withResolvers<unknown>();
+    this.#calls.push({ run, lock, done });
+    this.#writing ??= this.#write();
+    return (await done.promise) as T;
+  }
+
+  withLock<T>(name: string, run: (lock: HeldLock) => Promise<T>): Promise<{ readonly result: T } | undefined> {
+    return this.#engine.withLock(name, run);
+  }
+
+  sessions(): Promise<readonly number[]> {
+    return this.#engine.sessions();
+  }
+
+  async close(): Promise<void> {
+    if (this.#closing.signal.aborted) return;
+    this.#closing.abort();
+    await this.#writing;
+    await Promise.allSettled([this.#look, this.#joining]);
+    await this.#engine.close();
+  }
+
+  #start(): void {
+    if (this.#closing.signal.aborted) throw failure("STORE_CLOSED");
+    if (this.#started) return;
+    this.#started = true;
+    for (const copy of this.#copies) copy.from = copy.applier.position;
+    this.#applied = this.#copies.length === 0 ? 0 : Math.min(...this.#copies.map(({ from }) => from));
+  }
+
+  async #catchUp(): Promise<void> {
+    this.counts.looks += 1;
+    for (;;) {
+      const page = await this.#engine.read(this.#applied);
+      if (page.behind) {
+        this.#resetting = this.#takeSnapshot().finally(() => {
+          this.#resetting = undefined;
+        });
+        await this.#resetting;
+      } else {
+        this.#take(page.commits);
+        if (!page.more) return;
+        await this.#settled();
+      }
+    }
+  }
+
+  #take(commits: readonly Commit[]): void {
+    for (const commit of commits) {
+      if (commit.position <= this.#applied) continue;
+      for (const { applier, from } of this.#copies) if (commit.position > from) applier.apply(commit);
+      this.#applied = commit.position;
+    }
+  }
+
+  async #takeSnapshot(): Promise<void> {
+    this.counts.snapshots += 1;
+    this.#applied = 0;
+    for (const copy of this.#copies) {
+      copy.from = 0;
+      copy.applier.reset();
+    }
+    for await (const commits of this.#engine.snapshot()) {
+      this.#take(commits);
+      await this.#settled();
+    }
+  }
+
+  async #settled(): Promise<void> {
+    await Promise.all(this.#copies.map(({ applier }) => applier.settled?.()));
+  }
+
+  async #write(): Promise<void> {
+    while (this.#calls.length > 0) {
+      try {
+        await this.#writeGroup();
+      } catch (error) {
+        if (NodeError.is(error) && error.code === "SESSION_LOST") this.#loseSession();
+        for (const { done } of this.#calls.splice(0)) done.reject(error);
+      }
+    }
+    this.#writing = undefined;
+  }
+
+  /** @throws NodeError SESSION_LOST, STORE_UNAVAILABLE: concerns every call that waits */
+  async #writeGroup(): Promise<void> {
+    for (let races = 0; ; races += 1) {
+      // Where the copies do not have the present state nothing can be said on top of it.
+      if (this.#resetting !== undefined) await this.refresh();
+      const answer =
+        races < MAX_RACES
+          ? await this.#attempt(this.#engine.append.bind(this.#engine))
+          : await this.#engine.alone(this.#applied, async (missed, append) => {
+              if (missed.behind || missed.more) return missed;
+              this.#take(missed.commits);
+              return await this.#attempt(append);
+            });
+      if (typeof answer === "function") return await answer();
+      this.counts.races += 1;
+      if (answer.behind || answer.more || this.#resetting !== undefined) await this.refresh();
+      else this.#take(answer.commits);
+    }
+  }
+
+  /** Gives what was missed, or the function that tells the callers, for when it is durable. */
+  async #attempt(append: LogEngine["append"]): Promise<Page | (() => Promise<void>)> {
+    const { session } = this.#engine;
+    const after = this.#applied;
+    const outcomes = this.#compose(after, session);
+    const drafts = outcomes.flatMap((outcome) => ("draft" in outcome ? [outcome] : []));
+    const entries = drafts.flatMap(({ draft }) => draft.entries);
+    const locks = drafts.flatMap(({ call }) => call.lock ?? []);
+    const answer: Appended =
+      entries.length === 0 && locks.length === 0
+        ? await this.#stillLast(after)
+        : await append({ after, entries, locks });
+    if ("missed" in answer) return answer.missed;
+    if ("lost" in answer) {
+      this.#rejectLosers(answer.lost);
+      return { commits: [], more: false, behind: false };
+    }
+    return async () => {
+      if (entries.length > 0) await this.#applyOwn({ position: answer.position, session, entries });
+      this.#answer(outcomes);
+    };
+  }
+
+  /** What was read counts only when nothing has come since. */
+  async #stillLast(after: Position): Promise<Appended> {
+    const missed = await this.#engine.read(after);
+    return missed.behind || missed.commits.length > 0 ? { missed } : { position: after };
+  }
+
+  #compose(head: Position, session: number): Outcome[] {
+    const outcomes: Outcome[] = [];
+    let bytes = 0;
+    for (const call of this.#calls) {
+      if (outcomes.length === MAX_GROUP || bytes > GROUP_BYTES) break;
+      try {
+        const draft = call.run(head);
+        if (draft.entries.some((entry) => isOfOther(session, entry))) throw failure("SESSION_LOST");
+        bytes += draft.entries.reduce((sum, entry) => sum + sizeOf(entry), 0);
+        outcomes.push({ call, draft });
+      } catch (error) {
+        outcomes.push({ call, error });
+      }
+    }
+    return outcomes;
+  }
+
+  async #applyOwn(commit: Commit): Promise<void> {
+    this.counts.commits += 1;
+    if (this.#resetting === undefined && this.#applied === commit.position - 1) this.#take([commit]);
+    // A look that was under way has the log from here on, or a snapshot does.
+    while (this.#resetting !== undefined || this.#applied < commit.position) await this.refresh();
+  }
+
+  #answer(outcomes: readonly Outcome[]): void {
+    this.counts.calls += outcomes.length;
+    this.#calls = this.#calls.slice(outcomes.length);
+    for (const outcome of outcomes) {
+      if ("draft" in outcome) outcome.call.done.resolve(outcome.draft.result);
+      else outcome.call.done.reject(outcome.error);
+    }
+  }
+
+  #rejectLosers(names: readonly string[]): void {
+    this.#calls = this.#calls.filter(({ lock, done }) => {
+      if (lock === undefined || !names.includes(lock.name)) return true;
+      done.reject(failure("LOCK_LOST", { name: lock.name }));
+      return false;
+    });
+  }
+
+  #loseSession(): void {
+    if (this.#joining !== undefined || this.#closing.signal.aborted) return;
+    this.counts.sessionsLost += 1;
+    this.#joining = this.#joinAgain().finally(() => {
+      this.#joining = undefined;
+    });
+  }
+
+  async #joinAgain(): Promise<void> {
+    while (!this.#closing.signal.aborted) {
+      try {
+        return await this.#rejoin(() => this.#engine.join());
+      } catch {
+        // The engine counts what went wrong; calls fail with it meanwhile.
+        await sleep(REJOIN_DELAY_MS, undefined, { ref: false, signal: this.#closing.signal }).catch(() => {});
+      }
+    }
+  }
+}
+
+/** Whether it names a segment that another session has written: nobody answers for its object any more. */
+function isOfOther(session: number, entry: Entry): boolean {
+  const written = entry.kind === "segment" ? [entry.segment] : entry.kind === "replaced" ? entry.by : [];
+  return written.some(({ id }) => id.split("-")[0] !== session.toString(36));
+}
+
+const sizeOf = (entry: Entry): number =>
+  entry.kind === "metadata"
+    ? entry.changes.reduce((sum, [key, value]) => sum + key.length + (value?.length ?? 0), 0)
+    : entry.kind === "segment"
+      ? (entry.segment.index?.length ?? 0)
+      : 0;

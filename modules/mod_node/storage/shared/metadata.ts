@@ -1,0 +1,267 @@
+/** Metadata that several hosts share: each has a copy, and every change goes through the log. */
+import { setTimeout as sleep } from "node:timers/promises";
+import { failure, NodeError } from "../../util/errors.ts";
+import { compareAndSet, OverlayTransaction, runSynchronously } from "../metadata/overlay_transaction.ts";
+import type { KeyRange, MetadataReader, MetadataStore, MetadataWriter } from "../metadata/store.ts";
+import type { Applier, Commit, Position, SharedLog } from "./log.ts";
+
+/** Key of the position in the copy, written with what it says: the first key there can be, and not one of the users'. */
+const positionKey = "\u0000";
+/** Milliseconds. */
+const RETRY_MS = 1000;
+
+/** A transaction that waits for a commit. */
+interface Waiting {
+  readonly run: (writer: MetadataWriter) => unknown;
+  readonly done: PromiseWithResolvers<unknown>;
+}
+
+type Outcome = { readonly result: unknown } | { readonly error: unknown };
+
+/**
+ * `run` of a transaction may be called several times, on states that later turn out not to be the last: it does nothing but
+ * calculate and write. Reads give what was committed before them, by any host; they fail when the store cannot be asked.
+ *
+ * @throws NodeError STORE_UNAVAILABLE, SESSION_LOST
+ */
+export class SharedMetadata implements MetadataStore {
+  readonly #log: SharedLog;
+  readonly #copy: Copy;
+  #waiting: Waiting[] = [];
+  #writing: Promise<void> | undefined;
+  #closed = false;
+
+  private constructor(log: SharedLog, copy: Copy) {
+    this.#log = log;
+    this.#copy = copy;
+    log.follow(copy);
+  }
+
+  /**
+   * `copy` is this host's own, and may be empty; it is closed together with this store, the log is not. A copy that could not
+   * be written is tried again after `retryMs`.
+   */
+  static async open(log: SharedLog, copy: MetadataStore, { retryMs = RETRY_MS } = {}): Promise<SharedMetadata> {
+    const position = await copy.get(positionKey);
+    return new SharedMetadata(log, new Copy(copy, position === undefined ? 0 : Number(Buffer.from(position)), retryMs));
+  }
+
+  async get(key: string): Promise<Uint8Array | undefined> {
+    await this.#refresh();
+    return this.#copy.get(key);
+  }
+
+  async has(key: string): Promise<boolean> {
+    return (await this.get(key)) !== undefined;
+  }
+
+  async *range(range?: KeyRange): AsyncGenerator<readonly [string, Uint8Array]> {
+    await this.#refresh();
+    await this.#copy.settled();
+    yield* this.#copy.range(range);
+  }
+
+  async transaction<T>(run: (writer: MetadataWriter) => T): Promise<T> {
+    this.#mustBeOpen();
+    const done = Promise.withResolvers<unknown>();
+    this.#waiting.push({ run, done });
+    this.#writing ??= this.#write();
+    return (await done.promise) as T;
+  }
+
+  compareAndSet(key: string, expected: Uint8Array | undefined, value: Uint8Array | undefined): Promise<boolean> {
+    return this.transaction(compareAndSet(key, expected, value));
+  }
+
+  async close(): Promise<void> {
+    if (this.#closed) return;
+    this.#closed = true;
+    await this.#writing;
+    await this.#copy.close();
+  }
+
+  async #refresh(): Promise<void> {
+    this.#mustBeOpen();
+    await this.#log.refresh();
+    this.#mustBeOpen();
+  }
+
+  #mustBeOpen(): void {
+    if (this.#closed) throw failure("STORE_CLOSED");
+  }
+
+  /** One commit after the other, each with all transactions that wait when it is calculated. */
+  async #write(): Promise<void> {
+    while (this.#waiting.length > 0) {
+      let taken = 0;
+      try {
+        const outcomes = await this.#log.commit(() => {
+          const { outcomes, changes } = this.#copy.calculate(this.#waiting);
+          taken = outcomes.length;
+          return { entries: changes.length === 0 ? [] : [{ kind: "metadata", changes }], result: outcomes };
+        });
+        for (const [at, { done }] of this.#waiting.splice(0, outcomes.length).entries()) {
+          const outcome = outcomes[at] as Outcome;
+          if ("error" in outcome) done.reject(outcome.error);
+          else done.resolve(outcome.result);
+        }
+      } catch (error) {
+        for (const { done } of this.#waiting.splice(0, Math.max(taken, 1))) done.reject(error);
+      }
+    }
+    this.#writing = undefined;
+  }
+}
+
+/** What is to be written into the store together. */
+interface Batch {
+  /** Everything that the store has goes first. */
+  isReset: boolean;
+  position: Position;
+  readonly changes: Map<string, Uint8Array | undefined>;
+}
+
+const emptyBatch = (): Batch => ({ isReset: false, position: 0, changes: new Map() });
+const isEmpty = ({ isReset, position }: Batch): boolean => !isReset && position === 0;
+
+/** This host's copy. It is written behind the log, many commits together. */
+class Copy implements Applier {
+  readonly position: Position;
+  readonly #store: MetadataStore;
+  readonly #retryMs: number;
+  /** What is applied and not being written yet. */
+  #ahead = emptyBatch();
+  #beingWritten = emptyBatch();
+  #writing: Promise<void> | undefined;
+  /** The present attempt to write; never rejects. */
+  #attempt: Promise<void> | undefined;
+  /** Why the last attempt failed. */
+  #fault: NodeError | undefined;
+  readonly #closing = new AbortController();
+
+  constructor(store: MetadataStore, position: Position, retryMs: number) {
+    this.#store = store;
+    this.position = position;
+    this.#retryMs = retryMs;
+  }
+
+  apply({ position, entries }: Commit): void {
+    for (const entry of entries) {
+      if (entry.kind === "metadata") for (const [key, value] of entry.changes) this.#ahead.changes.set(key, value);
+    }
+    this.#ahead.position = position;
+    this.#writing ??= this.#write();
+  }
+
+  reset(): void {
+    this.#ahead = { ...emptyBatch(), isReset: true };
+    this.#writing ??= this.#write();
+  }
+
+  async get(key: string): Promise<Uint8Array | undefined> {
+    for (const { changes, isReset } of [this.#ahead, this.#beingWritten]) {
+      if (changes.has(key)) return changes.get(key);
+      if (isReset) return undefined;
+    }
+    return key === positionKey ? undefined : await this.#store.get(key);
+  }
+
+  /** What is in the store: after `settled` this is everything. */
+  range(range?: KeyRange): AsyncIterable<readonly [string, Uint8Array]> {
+    return this.#store.range(behindPosition(range));
+  }
+
+  async settled(): Promise<void> {
+    while (!isEmpty(this.#ahead) || !isEmpty(this.#beingWritten)) {
+      if (this.#fault !== undefined) throw this.#fault;
+      await this.#attempt;
+    }
+  }
+
+  /** Runs transactions on top of what is applied, each on top of those before it. @throws NodeError when the copy is behind */
+  calculate(transactions: readonly Waiting[]): {
+    readonly outcomes: readonly Outcome[];
+    readonly changes: readonly (readonly [string, Uint8Array | undefined])[];
+  } {
+    if (this.#fault !== undefined) throw this.#fault;
+    let outcomes: readonly Outcome[] = [];
+    let changes: readonly (readonly [string, Uint8Array | undefined])[] = [];
+    // Every engine runs a transaction before `transaction` returns, and on top of those that are still being written.
+    const read = this.#store.transaction((stored) => {
+      const applied = new OverlayTransaction(this.#ahead.isReset ? nothing : withoutPosition(stored));
+      for (const [key, value] of this.#ahead.changes) applied.changes.set(key, value);
+      const together = new OverlayTransaction(applied);
+      outcomes = transactions.map(({ run }) => outcomeOf(run, together));
+      changes = [...together.changes];
+    });
+    read.catch(() => {});
+    return { outcomes, changes };
+  }
+
+  async close(): Promise<void> {
+    this.#closing.abort();
+    await this.#writing;
+    await this.#store.close();
+  }
+
+  async #write(): Promise<void> {
+    // Commits that are applied in the same turn are written together.
+    this.#attempt = Promise.resolve();
+    await this.#attempt;
+    while (!isEmpty(this.#ahead) && !this.#closing.signal.aborted) {
+      this.#beingWritten = this.#ahead;
+      this.#ahead = emptyBatch();
+      this.#attempt = this.#writeBatch(this.#beingWritten);
+      await this.#attempt;
+      if (this.#fault === undefined) continue;
+      await sleep(this.#retryMs, undefined, { ref: false, signal: this.#closing.signal }).catch(() => {});
+    }
+    this.#writing = undefined;
+  }
+
+  async #writeBatch(batch: Batch): Promise<void> {
+    try {
+      await this.#store.transaction((writer) => {
+        if (batch.isReset) for (const [key] of [...writer.range()]) writer.delete(key);
+        for (const [key, value] of batch.changes) {
+          if (value === undefined) writer.delete(key);
+          else writer.put(key, value);
+        }
+        writer.put(positionKey, Buffer.from(String(batch.position)));
+      });
+      this.#fault = undefined;
+    } catch (error) {
+      this.#fault = NodeError.is(error) ? error : new NodeError((error as Error).message, { cause: error });
+      if (!this.#ahead.isReset) this.#ahead = joined(batch, this.#ahead);
+    }
+    this.#beingWritten = emptyBatch();
+  }
+}
+
+const joined = (first: Batch, then: Batch): Batch => ({
+  isReset: first.isReset,
+  position: then.position || first.position,
+  changes: new Map([...first.changes, ...then.changes]),
+});
+
+function outcomeOf(run: Waiting["run"], base: OverlayTransaction): Outcome {
+  try {
+    const overlay = new OverlayTransaction(base);
+    const result = runSynchronously(run, overlay);
+    if (overlay.changes.has(positionKey)) throw new NodeError("a shared store keeps no key that is one NUL");
+    base.apply(overlay);
+    return { result };
+  } catch (error) {
+    return { error };
+  }
+}
+
+const nothing: MetadataReader = { get: () => undefined, has: () => false, range: () => [] };
+
+const behindPosition = (range: KeyRange = {}): KeyRange => ({ ...range, after: range.after || positionKey });
+
+const withoutPosition = (reader: MetadataReader): MetadataReader => ({
+  get: (key) => (key === positionKey ? undefined : reader.get(key)),
+  has: (key) => key !== positionKey && reader.has(key),
+  range: (range) => reader.range(behindPosition(range)),
+});

@@ -1,0 +1,262 @@
+import assert from "node:assert/strict";
+import { test } from "node:test";
+import { setImmediate as turn } from "node:timers/promises";
+import type { Applier, Commit, Entry, HeldLock, Position } from "#node/storage/shared/log.ts";
+import { MemoryLog } from "#node/storage/shared/memory_log.ts";
+import { eventually } from "#test/support/eventually.ts";
+
+const set = (key: string, value = "1"): Entry => ({ kind: "metadata", changes: [[key, Buffer.from(value)]] });
+const write = (...entries: readonly Entry[]) => ({ entries, result: undefined });
+const segment = (id: string): Entry => ({ kind: "segment", segment: { id, bytes: 1, blocks: 1 } });
+
+/** Notes what it is given. */
+class Notes implements Applier {
+  position: Position;
+  readonly commits: Commit[] = [];
+  resets = 0;
+  constructor(position = 0) {
+    this.position = position;
+  }
+  apply(commit: Commit): void {
+    this.commits.push(commit);
+  }
+  reset(): void {
+    this.resets += 1;
+    this.commits.length = 0;
+  }
+  get keys(): string[] {
+    return this.commits.flatMap(({ entries }) =>
+      entries.flatMap((entry) => (entry.kind === "metadata" ? entry.changes.map(([key]) => key) : [])),
+    );
+  }
+  get positions(): number[] {
+    return this.commits.map(({ position }) => position);
+  }
+}
+
+function hostOf(log: MemoryLog, notes = new Notes(), options = {}) {
+  const client = log.open(options);
+  client.follow(notes);
+  return { client, notes };
+}
+
+test("every host is given every commit once and in order, its own as well, each from where its copy stands", async () => {
+  const log = new MemoryLog();
+  log.pageSize = 2;
+  const [a, b] = [hostOf(log), hostOf(log)];
+  for (let at = 0; at < 5; at += 1) {
+    await a.client.commit(() => write(set(`a${at}`)));
+    await b.client.commit(() => write(set(`b${at}`)));
+  }
+  await a.client.refresh();
+  const all = Array.from({ length: 10 }, (_, at) => at + 1);
+  assert.deepEqual(a.notes.positions, all);
+  assert.deepEqual(b.notes.positions, all);
+  assert.deepEqual(
+    a.notes.commits.map(({ session }) => session),
+    [1, 2, 1, 2, 1, 2, 1, 2, 1, 2],
+  );
+  const [late, early] = [new Notes(7), new Notes(3)];
+  const c = hostOf(log, late);
+  c.client.follow(early);
+  await c.client.refresh();
+  assert.deepEqual(late.positions, [8, 9, 10]);
+  assert.deepEqual(early.positions, [4, 5, 6, 7, 8, 9, 10]);
+});
+
+test("calls that come while a commit is written share the next one, at the newest state", async () => {
+  const log = new MemoryLog();
+  const { client } = hostOf(log);
+  const heads = await Promise.all(
+    Array.from({ length: 20 }, (_, at) => client.commit((head) => ({ entries: [set(`k${at}`)], result: head }))),
+  );
+  assert.deepEqual(heads, [0, ...Array(19).fill(1)]);
+  assert.equal(log.head, 2);
+});
+
+test("one that others are always faster than gets its turn", async () => {
+  const log = new MemoryLog();
+  const [slow, fast] = [hostOf(log), hostOf(log)];
+  await fast.client.refresh();
+  log.onStep = async (step, session) => {
+    if (step !== "append" || session !== slow.client.session) return;
+    log.onStep = () => {};
+    await fast.client.commit(() => write(set("faster")));
+    log.onStep = hook;
+  };
+  const hook = log.onStep;
+  await slow.client.commit(() => write(set("slower")));
+  assert.equal(log.commits.at(-1)?.session, slow.client.session);
+  assert.deepEqual(slow.client.counts.races, 3);
+});
+
+test("a call that gives no entries is answered at the newest state, and one that throws as well", async () => {
+  const log = new MemoryLog();
+  const [a, b] = [hostOf(log), hostOf(log)];
+  await b.client.refresh();
+  await a.client.commit(() => write(set("k")));
+  assert.equal(await b.client.commit((head) => ({ entries: [], result: head })), 1);
+  await a.client.commit(() => write(set("k")));
+  await assert.rejects(
+    b.client.commit((head) => {
+      throw new Error(`at ${head}`);
+    }),
+    /^Error: at 2$/,
+  );
+  assert.equal(log.head, 2);
+});
+
+test("who is behind the beginning of the log gets the present state, in order of position", async () => {
+  const log = new MemoryLog();
+  log.pageSize = 2;
+  const a = hostOf(log);
+  for (const key of ["a", "b", "c", "a", "d", "e"]) await a.client.commit(() => write(set(key)));
+  await a.client.commit(() => write({ kind: "metadata", changes: [["e", undefined]] }));
+  log.trim(4);
+  const [b, c] = [hostOf(log, new Notes(3)), hostOf(log, new Notes(4))];
+  await b.client.refresh();
+  await c.client.refresh();
+  assert.equal(b.notes.resets, 1);
+  assert.deepEqual(b.notes.keys, ["b", "c", "a", "d"]);
+  assert.deepEqual(b.notes.positions, [2, 3, 4, 5, 7]);
+  assert.equal(b.client.applied, 7);
+  assert.equal(c.notes.resets, 0);
+  assert.deepEqual(c.notes.positions, [5, 6, 7]);
+});
+
+test("a host whose session was ended writes nothing, and joins anew when its calls are over", async () => {
+  const log = new MemoryLog();
+  const joined = Promise.withResolvers<() => Promise<void>>();
+  const { client } = hostOf(log, new Notes(), {
+    rejoin: async (join: () => Promise<void>) => {
+      const over = Promise.withResolvers<void>();
+      joined.resolve(async () => {
+        await join();
+        over.resolve();
+      });
+      await over.promise;
+    },
+  });
+  await client.commit(() => write(segment("1-0")));
+  log.endSession(1);
+  const lost = { code: "SESSION_LOST" };
+  await assert.rejects(
+    client.commit(() => write(set("k"))),
+    lost,
+  );
+  await assert.rejects(
+    client.commit(() => write(set("k"))),
+    lost,
+  );
+  await client.refresh();
+  const join = await joined.promise;
+  await join();
+  assert.equal(client.session, 2);
+  await eventually("commits are taken", () =>
+    client
+      .commit(() => write(set("k")))
+      .then(
+        () => true,
+        () => false,
+      ),
+  );
+  // Its object may have been taken for an orphan's.
+  await assert.rejects(
+    client.commit(() => write(segment("1-1"))),
+    lost,
+  );
+  await client.commit(() => write(segment("2-0")));
+  assert.deepEqual(await client.sessions(), [2]);
+});
+
+test("a lock is one host's at a time, and nothing is written with one that another host has taken", async () => {
+  const log = new MemoryLog();
+  const [a, b] = [hostOf(log), hostOf(log)];
+  let stalled: HeldLock | undefined;
+  const held = a.client.withLock("gc", async (lock) => {
+    stalled = lock;
+    assert.equal(await b.client.withLock("gc", async () => 1), undefined);
+    assert.deepEqual(await b.client.withLock("merge", async () => 1), { result: 1 });
+    await a.client.commit(() => write(set("first")), lock);
+    log.endSession(a.client.session);
+    const taken = await b.client.withLock("gc", async (next) => {
+      assert.ok(next.fence > lock.fence);
+      assert.ok(lock.signal.aborted);
+    });
+    assert.deepEqual(taken, { result: undefined });
+    await assert.rejects(
+      a.client.commit(() => write(set("second")), lock),
+      { code: "SESSION_LOST" },
+    );
+    await eventually("it has joined", () =>
+      a.client
+        .commit(() => write(set("third")))
+        .then(
+          () => true,
+          () => false,
+        ),
+    );
+    return await Promise.allSettled([
+      a.client.commit(() => write(set("fourth")), lock),
+      a.client.commit(() => write(set("fifth"))),
+      a.client.commit(() => write(set("sixth")), lock),
+    ]);
+  });
+  const codes = (await held)?.result.map((outcome) => (outcome.status === "rejected" ? outcome.reason.code : "done"));
+  assert.deepEqual(codes, ["LOCK_LOST", "done", "LOCK_LOST"]);
+  assert.ok(stalled?.signal.aborted);
+  const keys = log.commits.flatMap(({ entries }) =>
+    entries.map((entry) => entry.kind === "metadata" && entry.changes[0]?.[0]),
+  );
+  assert.deepEqual(keys, ["first", "third", "fifth"]);
+});
+
+test("what was given to several hosts at once in any order is the same log everywhere", async () => {
+  const log = new MemoryLog();
+  log.pageSize = 3;
+  let seed = 7;
+  const random = (below: number) => {
+    seed = (Math.imul(seed, 1103515245) + 12345) & 0x7fffffff;
+    return (seed >> 8) % below;
+  };
+  log.onStep = async () => {
+    for (let turns = random(4); turns > 0; turns -= 1) await turn();
+    if (random(20) === 0) log.trim(random(log.head + 1));
+  };
+  const hosts = Array.from({ length: 3 }, () => hostOf(log));
+  const work = async ({ client, notes }: (typeof hosts)[0], name: string) => {
+    for (let at = 0; at < 30; at += 1) {
+      const key = `${name}${at % 5}`;
+      if (random(3) === 0) await client.refresh();
+      else {
+        await client.commit(() => write(set(key)));
+        assert.ok(notes.keys.includes(key));
+      }
+    }
+  };
+  await Promise.all(hosts.flatMap((host, at) => ["a", "b"].map((name) => work(host, `${name}${at}`))));
+  const last = new Map(
+    log.commits.flatMap(({ position, entries }) =>
+      entries.flatMap((entry) =>
+        entry.kind === "metadata" ? entry.changes.map(([key]) => [key, position] as const) : [],
+      ),
+    ),
+  );
+  for (const { client, notes } of hosts) {
+    await client.refresh();
+    assert.equal(client.applied, log.head);
+    assert.deepEqual(
+      notes.positions,
+      notes.positions.toSorted((x, y) => x - y),
+    );
+    assert.equal(new Set(notes.positions).size, notes.positions.length);
+    const seen = new Map(
+      notes.commits.flatMap(({ position, entries }) =>
+        entries.flatMap((entry) =>
+          entry.kind === "metadata" ? entry.changes.map(([key]) => [key, position] as const) : [],
+        ),
+      ),
+    );
+    assert.deepEqual([...seen].sort(), [...last].sort());
+  }
+});
