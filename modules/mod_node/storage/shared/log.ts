@@ -29,10 +29,12 @@ export type Entry =
   /** What was of use in `segments` is in `by`. The old objects can be read until their grace is over. */
   | { readonly kind: "replaced"; readonly segments: readonly SegmentId[]; readonly by: readonly Segment[] }
   /**
-   * These blocks, in segments of up to `upTo`, are about to be removed: a host treats them as not stored, and tells with its
-   * acknowledgement which of them calls under way there refer to.
+   * These blocks, in segments of up to `upTo`, are about to be removed. Each session acknowledges it once nothing there can begin to
+   * refer to one of them: `gc/blocks.ts` says how they are treated until the decision.
    */
   | { readonly kind: "condemned"; readonly epoch: number; readonly upTo: Position; readonly list: BlockList }
+  /** This session's acknowledgement, with the condemned blocks that calls under way there refer to. */
+  | { readonly kind: "acknowledged"; readonly epoch: number; readonly rescued: BlockList }
   /** The condemned blocks of this epoch are gone, except those rescued, which are stored as before. */
   | { readonly kind: "removed"; readonly epoch: number; readonly rescued: BlockList };
 
