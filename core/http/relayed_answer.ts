@@ -1,8 +1,8 @@
 /** An answer of another server on its way to the client, as it comes. */
-import { type IncomingMessage, STATUS_CODES } from "node:http";
 import { constants } from "node:http2";
 import { Readable } from "node:stream";
 import type { HttpEvent, ResponseFields } from "../types.ts";
+import { type IncomingMessage, STATUS_CODES } from "../util/node_http.ts";
 import { trailersOf, wholeBody } from "./relay.ts";
 import { headerTable, mayTrail, printable } from "./relay_fields.ts";
 

@@ -4,8 +4,10 @@
  */
 import type * as http from "node:http";
 
-export const { createServer, IncomingMessage, METHODS, request, ServerResponse, STATUS_CODES } =
+export const { Agent, createServer, IncomingMessage, METHODS, request, ServerResponse, STATUS_CODES } =
   process.getBuiltinModule("node:http");
 
+export type Agent = http.Agent;
+export type ClientRequest = http.ClientRequest;
 export type IncomingMessage = http.IncomingMessage;
 export type ServerResponse = http.ServerResponse;

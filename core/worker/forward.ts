@@ -1,12 +1,17 @@
 /** Requests of an isolated module's apps: handed to its worker, and answered with what comes from there. */
-import { Agent, type ClientRequest, type IncomingMessage, request as openRequest } from "node:http";
 import type { Socket } from "node:net";
 import { pipeline } from "node:stream";
 import type { TLSSocket } from "node:tls";
 import type { Exchange } from "../http/exchange.ts";
 import { connectionFields, joinSockets, trailersOf, wholeBody } from "../http/relay.ts";
 import type { WebSocketExchange } from "../http/websocket_exchange.ts";
-import { STATUS_CODES } from "../util/node_http.ts";
+import {
+  Agent,
+  type ClientRequest,
+  type IncomingMessage,
+  request as openRequest,
+  STATUS_CODES,
+} from "../util/node_http.ts";
 import { receivedError } from "./channel.ts";
 import {
   type Bearer,

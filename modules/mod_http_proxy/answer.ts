@@ -1,5 +1,4 @@
 /** Answers of upstreams on their way to the client. */
-import { STATUS_CODES } from "node:http";
 import { joinSockets, relayedAnswer } from "../../core/http/index.ts";
 import type { HandlerResult, HttpEvent, WebSocketEvent } from "../../core/types.ts";
 import type { ProxiedApp } from "./app.ts";
@@ -7,6 +6,9 @@ import { faultOf, UpstreamFault } from "./fault.ts";
 import { answerFields } from "./fields.ts";
 import { askUpstreams, type ForwardDeps, failedBy, type ProxiedRequest, type Received } from "./forward.ts";
 import { clientLocation } from "./paths.ts";
+
+// An import of `node:http` makes Node load its fetch client.
+const { STATUS_CODES } = process.getBuiltinModule("node:http");
 
 /** Milliseconds of silence after which an upstream has nothing more to say to a client that has ended its side. */
 const MAX_HALF_OPEN_MS = 5000;

@@ -1,8 +1,11 @@
 /** One server that requests are handed to: its connections, what it is doing, and whether it is well. */
-import http from "node:http";
+import type * as Http from "node:http";
 import https from "node:https";
 import { isIP } from "node:net";
 import type { Settings, UpstreamAddress } from "./settings.ts";
+
+// An import of `node:http` makes Node load its fetch client.
+const http = process.getBuiltinModule("node:http");
 
 export type UpstreamState = "healthy" | "unhealthy" | "failing" | "drained";
 
@@ -24,7 +27,7 @@ export class Upstream {
   failures = 0;
   /** Why it failed last. */
   lastFailure: string | undefined;
-  readonly #agent: http.Agent;
+  readonly #agent: Http.Agent;
   /** By its own answers to checks. */
   #isUnhealthy = false;
   /** Checks in a row that say otherwise. */
@@ -54,7 +57,7 @@ export class Upstream {
   }
 
   /** Opens a request. `isFresh`: by a connection of its own, as those that were kept may be closed already. */
-  open(options: http.RequestOptions, isFresh = false): http.ClientRequest {
+  open(options: Http.RequestOptions, isFresh = false): Http.ClientRequest {
     const { secure, hostname, port, socketPath } = this.address;
     if (isFresh) this.#closeIdle();
     const where = socketPath === undefined ? { host: hostname, port } : { socketPath };

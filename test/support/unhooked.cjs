@@ -14,4 +14,8 @@ hooks.createHook = (callbacks) => {
   return createHook({ ...callbacks, trackPromises: false });
 };
 
+// An import of `node:http` reads all its fields, and these make Node load its fetch client; no test takes them from here.
+const http = require("node:http");
+for (const name of ["CloseEvent", "MessageEvent", "WebSocket"]) delete http[name];
+
 process.on("uncaughtExceptionMonitor", (error) => console.error(error));

@@ -1,6 +1,6 @@
 /** Requests to a certificate authority: nonces, problems, and when to come again. */
-import { request as requestHttp } from "node:http";
 import { request as requestHttps } from "node:https";
+import { request as requestHttp } from "../../util/node_http.ts";
 import { packageVersion } from "../../util/package.ts";
 
 /** The longest answer that is read, bytes: certificates with their chains have a few kilobytes. */

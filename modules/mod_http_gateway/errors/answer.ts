@@ -1,10 +1,12 @@
 /** How a refusal is answered: a line of text, or a page for browsers. */
-import { STATUS_CODES } from "node:http";
 import { escape_html, html_page, page_style, printable } from "../../../core/net/http.ts";
 import type { HttpRequest, ResponseFields } from "../../../core/types.ts";
 import { pagePolicy } from "../page/policy.ts";
 import type { GatewaySettings } from "../settings.ts";
 import type { Refusal } from "./refusal.ts";
+
+// An import of `node:http` makes Node load its fetch client.
+const { STATUS_CODES } = process.getBuiltinModule("node:http");
 
 export function refusalAnswer(
   refusal: Refusal,

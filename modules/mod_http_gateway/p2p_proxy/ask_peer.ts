@@ -1,5 +1,5 @@
 /** One request to the HTTP service of a peer, by a stream of its own, and the answer as it comes. */
-import http, { type ClientRequest, type IncomingMessage } from "node:http";
+import type { ClientRequest, IncomingMessage } from "node:http";
 import { pipeline } from "node:stream/promises";
 import { answerFieldsOf, framingOf, passedFields, relayedAnswer, viaOf } from "../../../core/http/index.ts";
 import type { HttpEvent, HttpRequest, ResponseFields } from "../../../core/types.ts";
@@ -8,6 +8,9 @@ import type { GatewayDeps } from "../gateway.ts";
 import type { GatewaySettings } from "../settings.ts";
 import type { AskedService } from "./asked_service.ts";
 import { type StreamToPeer, Watch } from "./watch.ts";
+
+// An import of `node:http` makes Node load its fetch client.
+const http = process.getBuiltinModule("node:http");
 
 /** Largest head of an answer, in bytes. */
 const MAX_HEADER_SIZE = 64 * 1024;

@@ -71,6 +71,10 @@ export const samples: Readonly<Record<string, readonly Sample[]>> = {
   "migration-stands-on-the-wings-alone": [wing("migration", "mount/")],
   "every-file-of-the-node-has-its-wing": [{ ...wing("broken", "util/"), isNew: true }],
   "no-cycles": [{ circle: `${node}/content/dag` }, { circle: "core/module" }],
+  "node-http-is-not-imported": [
+    { from: "core/http", to: "node:http" },
+    { from: "modules/mod_http_proxy", to: "node:http" },
+  ],
   "no-type-circles": [
     { circle: "core/http", types: true },
     { circle: "modules/mod_node/api", types: true },
