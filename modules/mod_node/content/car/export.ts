@@ -13,7 +13,7 @@ export interface ExportOptions {
 
 /** An archive of a block and everything below it: parents before children, links in order, each block once. */
 export const exportCar = (root: CID, read: ReadBlock, options: ExportOptions = {}): AsyncIterable<Uint8Array> =>
-  writeCar([root], blocksBelow(root, read, options));
+  writeCar([root], blocksBelow(root, read, options), options.buffers);
 
 async function* blocksBelow(root: CID, read: ReadBlock, options: ExportOptions) {
   for await (const { cid, bytes } of walk(root, { read, ...options })) {

@@ -72,7 +72,7 @@ export async function exportPath(
   // What a path leads to inside a block is proven by that block.
   if (remainder.length > 0) passed.pop();
   const last = { cid, bytes: await read(cid) };
-  return { cid, roots, archive: writeCar([cid], blocksOf(passed, last, read, options)) };
+  return { cid, roots, archive: writeCar([cid], blocksOf(passed, last, read, options), options.lent?.buffers) };
 }
 
 /** Whether a block is to be sent, for the first time or again. */

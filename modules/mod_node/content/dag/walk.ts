@@ -19,8 +19,6 @@ export interface WalkOptions {
   readonly lenient?: boolean | undefined;
   /** Called for missing and malformed blocks, which then do not end the walk. */
   readonly failed?: ((cid: CID, error: NodeError) => void) | undefined;
-  /** Blocks that are requested ahead. */
-  readonly readahead?: number | undefined;
   /** The pool that `read` takes its buffers from: a block with links is not returned to it. */
   readonly buffers?: BufferPool | undefined;
   readonly signal?: AbortSignal | undefined;
@@ -32,40 +30,31 @@ export interface WalkedBlock {
   readonly bytes: Uint8Array | undefined;
 }
 
-const DEFAULT_READAHEAD = 8;
-/** At least this many blocks are requested together: neighbours in the store are then read in one go. */
-const MIN_READAHEAD_BATCH = 4;
+/**
+ * Blocks that are requested ahead: eight, or more small ones up to a number of bytes. The next ones are requested together once half
+ * of them have come: neighbours in the store are then read in one go.
+ */
+const READAHEAD = { blocks: 8, bytes: 256 * 1024, maxBlocks: 64 };
 /** Links after which other work of the process gets its turn. */
 const TURN_STEPS = 1024;
 
 /** Every block of the DAG below `root`, which comes first, each once. */
 export async function* walk(root: CID, options: WalkOptions): AsyncGenerator<WalkedBlock, void, undefined> {
-  const {
-    read,
-    seen = new CidSet(),
-    skipLeaves = false,
-    lenient = false,
-    readahead = DEFAULT_READAHEAD,
-    failed,
-    buffers,
-    signal,
-  } = options;
+  const { read, seen = new CidSet(), skipLeaves = false, lenient = false, failed, buffers, signal } = options;
   const wanted = (cid: CID) => !(skipLeaves && cid.code === raw);
   const stack: CID[] = [root];
-  const asked = new Readahead<CID, Uint8Array>(({ length }) => length);
-
-  /** A block that is linked several times is requested once. */
-  const isAsked = (cid: CID): boolean => {
-    if (asked.has(cid)) return true;
-    for (const other of asked.keys()) if (other.equals(cid)) return true;
-    return false;
-  };
+  // By key: a block that is linked several times is requested once.
+  const asked = new Readahead<string, Uint8Array>(({ length }) => length);
 
   function requestAhead(): void {
-    for (let at = stack.length - 1; at >= 0 && stack.length - at <= readahead; at -= 1) {
+    const small = Math.floor(READAHEAD.bytes / asked.bytesOf(0));
+    const most = Math.max(READAHEAD.blocks, Math.min(READAHEAD.maxBlocks, small));
+    if (asked.size > most / 2) return;
+    for (let at = stack.length - 1; at >= 0 && stack.length - at <= most; at -= 1) {
       const next = stack[at] as CID;
-      if (!wanted(next) || seen.has(next) || isAsked(next)) continue;
-      if (!asked.ask(next, 0, () => read(next))) return;
+      if (!wanted(next) || seen.has(next)) continue;
+      const key = keyOf(next);
+      if (!asked.has(key) && !asked.ask(key, 0, () => read(next))) return;
     }
   }
 
@@ -74,14 +63,14 @@ export async function* walk(root: CID, options: WalkOptions): AsyncGenerator<Wal
       // Whoever leaves is heard, also when all blocks are in memory.
       if (steps % TURN_STEPS === 0) await nextTurn();
       signal?.throwIfAborted();
-      const reading = asked.take(cid);
+      const reading = asked.size === 0 ? undefined : asked.take(keyOf(cid));
       if (!seen.add(cid)) continue;
       if (!wanted(cid)) {
         yield { cid, bytes: undefined };
         continue;
       }
       const own = reading ?? read(cid);
-      if (asked.size <= Math.max(0, readahead - MIN_READAHEAD_BATCH)) requestAhead();
+      requestAhead();
       let links: readonly CID[] = [];
       try {
         const bytes = await own;
@@ -106,6 +95,8 @@ export async function* walk(root: CID, options: WalkOptions): AsyncGenerator<Wal
     asked.end();
   }
 }
+
+const keyOf = ({ bytes }: CID): string => Buffer.from(bytes.buffer, bytes.byteOffset, bytes.length).toString("latin1");
 
 /** The links, or why there are none. */
 function linksIn(cid: CID, bytes: Uint8Array): readonly CID[] | NodeError | Promise<readonly CID[]> {

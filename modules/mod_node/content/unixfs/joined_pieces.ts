@@ -1,10 +1,10 @@
 /** Small pieces of a body, joined. */
 import type { BufferPool } from "../../storage/blockstore/buffer_pool.ts";
 
-/** They go out once they are so many; a piece that is as long needs no company. */
+/** A piece that is as long needs no company. */
 export const MAX_JOINED_BYTES = 32 * 1024;
-/** Of one array. */
-const ARRAY_BYTES = 64 * 1024;
+/** Of one array; they go out once it is full: each piece that is sent costs, however long it is. */
+const ARRAY_BYTES = 128 * 1024;
 /** Milliseconds that they wait for others. */
 const MAX_HELD_MS = 500;
 
@@ -47,7 +47,7 @@ export class JoinedPieces {
   get isDue(): boolean {
     if (this.#full.length > 0) return true;
     if (this.#last === undefined) return false;
-    return this.#at >= MAX_JOINED_BYTES || performance.now() - this.#since >= MAX_HELD_MS;
+    return performance.now() - this.#since >= MAX_HELD_MS;
   }
 
   /** All that is there. */

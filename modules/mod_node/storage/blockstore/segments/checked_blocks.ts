@@ -17,6 +17,11 @@ export class CheckedBlocks {
   readonly #positions = new Float64Array(SLOTS);
   readonly #sums = new Uint32Array(SLOTS);
 
+  /** A block was read there, and found right. */
+  has({ segment, offset }: BlockLocation): boolean {
+    return this.#positions[slotOf(segment, offset)] === positionAt(segment, offset);
+  }
+
   /** Whether `bytes`, which were read at `location`, are those of the CID. */
   check(cid: CID, location: BlockLocation, bytes: Uint8Array): boolean | Promise<boolean> {
     const { segment, offset } = location;

@@ -9,6 +9,8 @@ import { nameOf, numberOf, segmentHeader } from "./format.ts";
 export interface SegmentFile {
   /** Fills the arrays in order and gives the bytes read; fewer than asked for only at the end of the file. */
   read(into: readonly Uint8Array[], at: number): Promise<number>;
+  /** As `read`, on this thread, with bytes that are probably in memory. @throws as that rejects */
+  readInline?(into: readonly Uint8Array[], at: number): number;
   /** The bytes written, which may be fewer than given. */
   write(from: readonly Uint8Array[], at: number): Promise<number>;
   /** Resolves when data and length are durable. */
@@ -48,6 +50,18 @@ class DiskFile implements SegmentFile {
     let done = 0;
     while (left.length > 0) {
       const read = await call<number>((end) => fs.readv(this.#fd, left, at + done, end));
+      if (read === 0) break;
+      done += read;
+      left = dropFirst(left, read);
+    }
+    return done;
+  }
+
+  readInline(into: readonly Uint8Array[], at: number): number {
+    let left = into;
+    let done = 0;
+    while (left.length > 0) {
+      const read = fs.readvSync(this.#fd, left, at + done);
       if (read === 0) break;
       done += read;
       left = dropFirst(left, read);
@@ -113,6 +127,7 @@ export function withRoom(fs: SegmentFs, makeRoom: MakeRoom | undefined): Segment
       const file = await tried(() => fs.open(path, create));
       return {
         read: (into, at) => file.read(into, at),
+        ...(file.readInline !== undefined && { readInline: file.readInline.bind(file) }),
         write: (from, at) => tried(() => file.write(from, at)),
         sync: () => tried(() => file.sync()),
         truncate: (length) => file.truncate(length),
@@ -127,6 +142,8 @@ const fullCodes = new Set(["ENOSPC", "EDQUOT"]);
 
 interface Opened {
   readonly file: Promise<SegmentFile>;
+  /** It, once it is open. */
+  ready: SegmentFile | undefined;
   users: number;
   /** Called when the last user is done, once somebody wants to close the file. */
   idle: (() => void) | undefined;
@@ -172,6 +189,11 @@ export class SegmentFiles {
         if (this.#opened.size > MAX_OPEN_FILES) this.#closeOldest(segment);
       }
     }
+  }
+
+  /** The file, where it is open: for use before anything is awaited. */
+  ready(segment: number): SegmentFile | undefined {
+    return this.#opened.get(segment)?.ready;
   }
 
   /** Closes unused files; the one that was used just now becomes the youngest. */
@@ -231,10 +253,15 @@ export class SegmentFiles {
 
   #add(segment: number, create: boolean): Opened {
     const file = this.fs.open(join(this.folder, nameOf(segment)), create);
-    const opened: Opened = { file, users: 0, idle: undefined };
+    const opened: Opened = { file, ready: undefined, users: 0, idle: undefined };
     this.#opened.set(segment, opened);
-    // A failure is not cached: the next caller tries again.
-    file.catch(() => this.#opened.delete(segment));
+    file.then(
+      (ready) => {
+        opened.ready = ready;
+      },
+      // A failure is not cached: the next caller tries again.
+      () => this.#opened.delete(segment),
+    );
     return opened;
   }
 

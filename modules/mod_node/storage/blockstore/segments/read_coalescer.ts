@@ -1,11 +1,14 @@
 /** Coalesces reads of blocks: those that are requested together and lie together are read in one go. */
 import { allocUnsafe, type BufferPool, MIN_POOLED_BYTES } from "../buffer_pool.ts";
-import type { SegmentFile, SegmentFiles } from "./files.ts";
+import type { SegmentFiles } from "./files.ts";
 import type { BlockLocation } from "./format.ts";
+import { InlineReads } from "./inline_reads.ts";
 
 interface PendingRead {
   readonly location: BlockLocation;
   readonly buffers: BufferPool | undefined;
+  /** It was read before: the system has probably kept it in memory. */
+  readonly isKnown: boolean;
   readonly resolve: (read: Uint8Array) => void;
   readonly reject: (error: Error) => void;
 }
@@ -35,6 +38,7 @@ export class ReadCoalescer {
   /** For small blocks; what stands before `#sharedFrom` is given away. */
   #shared = new Uint8Array(0);
   #sharedFrom = 0;
+  readonly #inline = new InlineReads();
 
   /** `failed` makes what a read rejects with of what the file system says. */
   constructor(files: SegmentFiles, failed: (error: Error) => Error) {
@@ -42,10 +46,11 @@ export class ReadCoalescer {
     this.#failed = failed;
   }
 
-  /** Gives the bytes that the file has of a block. For `buffers` see `BlockStore.get`. */
-  read(location: BlockLocation, buffers: BufferPool | undefined): Promise<Uint8Array> {
+  /** Gives the bytes that the file has of a block; one that is known was read before. For `buffers` see `BlockStore.get`. */
+  read(location: BlockLocation, buffers: BufferPool | undefined, isKnown = false): Promise<Uint8Array> {
     return new Promise((resolve, reject) => {
-      if (this.#wanted.push({ location, buffers, resolve, reject }) === 1) queueMicrotask(() => this.#start());
+      const wanted = { location, buffers, isKnown, resolve, reject };
+      if (this.#wanted.push(wanted) === 1) queueMicrotask(() => this.#start());
     });
   }
 
@@ -70,14 +75,29 @@ export class ReadCoalescer {
 
   #read(run: readonly PendingRead[]): void {
     const [first] = run as readonly [PendingRead];
-    const { segment } = first.location;
-    const reading = isShared(first)
-      ? this.#files.use(segment, (file) => readShared(file, run, this.#take(lengthOf(run))))
-      : this.#files.use(segment, (file) => readRun(file, run));
-    reading.catch((error: Error) => {
+    const { segment, offset } = first.location;
+    const { parts, give } = isShared(first) ? shared(run, this.#take(lengthOf(run))) : apart(run);
+    const read = run.every(({ isKnown }) => isKnown) ? this.#readInline(segment, parts, offset) : undefined;
+    if (read !== undefined) {
+      give(read);
+      return;
+    }
+    const reading = this.#files.use(segment, (file) => file.read(parts, offset));
+    reading.then(give, (error: Error) => {
       const failed = this.#failed(error);
       for (const { reject } of run) reject(failed);
     });
+  }
+
+  /** Undefined where the thread pool is to read, also for what cannot be read. */
+  #readInline(segment: number, parts: readonly Uint8Array[], at: number): number | undefined {
+    const file = this.#files.ready(segment);
+    if (file?.readInline === undefined) return undefined;
+    try {
+      return this.#inline.run(() => file.readInline?.(parts, at));
+    } catch {
+      return undefined;
+    }
   }
 
   /** Bytes that small blocks are read into. */
@@ -104,17 +124,25 @@ function lengthOf(run: readonly PendingRead[]): number {
   return endOf((run.at(-1) as PendingRead).location) - (run[0] as PendingRead).location.offset;
 }
 
+/** What a run is read into, and what hands it out once so many bytes of it are there. */
+interface Target {
+  readonly parts: readonly Uint8Array[];
+  readonly give: (read: number) => void;
+}
+
 /** Each block gets a view of `into`, which holds them as they stand in the file. */
-async function readShared(file: SegmentFile, run: readonly PendingRead[], into: Uint8Array): Promise<void> {
+function shared(run: readonly PendingRead[], into: Uint8Array): Target {
   const start = (run[0] as PendingRead).location.offset;
-  const read = await file.read([into], start);
-  for (const { location, resolve } of run) {
-    resolve(into.subarray(Math.min(read, location.offset - start), Math.min(read, endOf(location) - start)));
-  }
+  const give = (read: number) => {
+    for (const { location, resolve } of run) {
+      resolve(into.subarray(Math.min(read, location.offset - start), Math.min(read, endOf(location) - start)));
+    }
+  };
+  return { parts: [into], give };
 }
 
 /** Each block gets an array of its own, or a buffer that is lent. */
-async function readRun(file: SegmentFile, run: readonly PendingRead[]): Promise<void> {
+function apart(run: readonly PendingRead[]): Target {
   const start = (run[0] as PendingRead).location.offset;
   const blocks = run.map(({ location: { length }, buffers }) => buffers?.take(length) ?? allocUnsafe(length));
   const parts: Uint8Array[] = [];
@@ -124,8 +152,11 @@ async function readRun(file: SegmentFile, run: readonly PendingRead[]): Promise<
     parts.push(blocks[index] as Uint8Array);
     at = endOf(location);
   }
-  const end = start + (await file.read(parts, start));
-  for (const [index, { location, resolve }] of run.entries()) {
-    resolve((blocks[index] as Uint8Array).subarray(0, Math.max(0, Math.min(location.length, end - location.offset))));
-  }
+  const give = (read: number) => {
+    const end = start + read;
+    for (const [index, { location, resolve }] of run.entries()) {
+      resolve((blocks[index] as Uint8Array).subarray(0, Math.max(0, Math.min(location.length, end - location.offset))));
+    }
+  };
+  return { parts, give };
 }

@@ -142,7 +142,8 @@ export class SegmentStore implements BlockStore {
     const recent = isNode ? this.#recentNodes : isSmall(location) ? this.#recentSmall : undefined;
     const known = recent?.get(cid, location);
     if (known !== undefined) return known;
-    const bytes = await this.#reads.read(location, isNode ? undefined : buffers);
+    const isKnown = this.#checked?.has(location);
+    const bytes = await this.#reads.read(location, isNode ? undefined : buffers, isKnown);
     const checking = bytes.length === location.length && (this.#checked?.check(cid, location, bytes) ?? true);
     if (checking !== true && !(await checking)) throw failure("BLOCK_CORRUPT", { cid: cid.toString() });
     if (isNode) {
