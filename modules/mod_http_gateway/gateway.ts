@@ -64,7 +64,7 @@ export class Gateway {
       requireMethod(request, settings);
       this.#admit(event, settings);
       place = await placeOf(request);
-      return await this.#content(request, place, settings);
+      return await this.#content(event, place, settings);
     } catch (error) {
       return this.#refused(error, request, settings, place);
     }
@@ -131,7 +131,7 @@ export class Gateway {
     return new Reading(this.#node, request, { ...settings, offline, blocks: this.#blocks, links: this.links });
   }
 
-  async #content(request: HttpRequest, place: Place, general: GatewaySettings): Promise<ResponseFields> {
+  async #content({ request, response }: HttpEvent, place: Place, general: GatewaySettings): Promise<ResponseFields> {
     const { deserialized = general.deserialized } = place;
     const settings = { ...general, deserialized };
     if (!this.#node.isOpen) await this.#node.open();
@@ -140,6 +140,12 @@ export class Gateway {
     const offline = settings.noFetch || cachedOnly || this.#node.offline;
     const path = contentPath(place);
     const reading = this.#reading(request, settings, offline);
+    const { on_destroy } = response;
+    response.on_destroy = () => {
+      on_destroy?.();
+      reading.over();
+    };
+    if (request.signal.aborted) reading.over();
     try {
       const wanted = formatOf(request, query);
       const asked: Asked = { node: this.#node, request, query, place, path, wanted, settings, reading };

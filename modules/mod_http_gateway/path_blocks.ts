@@ -36,8 +36,10 @@ export class PathBlocks {
         return known;
       }
       const bytes = await read(cid);
-      this.#keep(key, bytes);
-      return bytes;
+      // Of many who came at once the others have it from the first: it is decoded once.
+      const kept = this.#kept.get(key);
+      if (kept === undefined) this.#keep(key, bytes);
+      return kept ?? bytes;
     };
   }
 

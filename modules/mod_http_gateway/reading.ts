@@ -1,6 +1,6 @@
 /** How blocks are read for one answer: from whom, and how long that may take. */
 import { setImmediate as turn } from "node:timers/promises";
-import type { NodeModule, ReadBlock } from "modhost/node";
+import { Lending, type NodeModule, type ReadBlock } from "modhost/node";
 import { HttpError } from "../../core/index.ts";
 import type { HttpRequest, PooledBody } from "../../core/types.ts";
 import { Refusal } from "./errors/refusal.ts";
@@ -13,6 +13,8 @@ import type { GatewaySettings } from "./settings.ts";
  * may lead to nothing. More than any honest path or file needs.
  */
 const MAX_FRUITLESS_BLOCKS = 8192;
+
+type Buffers = NodeModule["lowLevel"]["blocks"]["buffers"];
 
 export interface ReadingDeps extends Pick<GatewaySettings, "stallTime" | "totalTime"> {
   readonly offline: boolean;
@@ -38,6 +40,8 @@ export class Reading {
   readonly #until: number;
   #late: AbortController | undefined;
   #timer: NodeJS.Timeout | undefined;
+  #lending: Lending | undefined;
+  #isOver = false;
 
   constructor(node: NodeModule, request: HttpRequest, { stallTime, totalTime, offline, blocks, links }: ReadingDeps) {
     this.#node = node;
@@ -55,11 +59,30 @@ export class Reading {
     this.readPath = blocks.reader(this.read);
   }
 
-  /** A reader whose blocks are given back by `release`. */
-  pooled(): { readonly read: ReadBlock; readonly buffers: NodeModule["lowLevel"]["blocks"]["buffers"] } {
+  /** A reader whose blocks the `lending` gives back. */
+  pooled(): { readonly read: ReadBlock; readonly buffers: Buffers; readonly lending: Lending } {
     const { buffers } = this.#node.lowLevel.blocks;
     const read = this.#node.lowLevel.reader({ signal: this.signal, offline: this.offline, nameless: true, buffers });
-    return { read: this.#bounded(read), buffers };
+    return { read: this.#bounded(read), buffers, lending: this.lending };
+  }
+
+  /** What goes to the client passes through it: clients that are slow hold little together. */
+  get lending(): Lending {
+    if (this.#lending === undefined) {
+      const { buffers } = this.#node.lowLevel.blocks;
+      this.#lending = new Lending({
+        release: (piece) => buffers.release(piece),
+        waiting: (isWaiting) => (isWaiting ? clearTimeout(this.#timer) : this.#wait()),
+      });
+      if (this.#isOver) this.#lending.end();
+    }
+    return this.#lending;
+  }
+
+  /** The client has the answer, or has left. */
+  over(): void {
+    this.#isOver = true;
+    this.#lending?.end();
   }
 
   /** What is read in vain ends, also where all blocks are on this machine. */

@@ -48,6 +48,7 @@ export type { ConfigPath } from "./storage/repo/schema.ts";
 export { addEntries } from "./content/adder/adder.ts";
 export { addSettings } from "./content/adder/settings.ts";
 export { exportPath, type PathArchive, type PathArchiveOptions } from "./content/car/export_path.ts";
+export { Lending } from "./content/dag/lending.ts";
 export type { ReadBlock } from "./content/dag/reader.ts";
 export { watchDenylists } from "./content/denylists/watch.ts";
 export { type EditTreeOptions, putIntoTree, removeFromTree } from "./content/mfs/edit_tree.ts";

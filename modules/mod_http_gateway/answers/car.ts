@@ -34,7 +34,7 @@ export async function carAnswer(asked: Asked): Promise<ResponseFields> {
     content_type: `application/vnd.ipld.car; version=1; order=${order}; dups=${dups}`,
     accept_ranges: "none",
   };
-  return { headers, body: await begun(asked, pieces, (piece) => lent.buffers.release(piece)) };
+  return { headers, body: await begun(asked, lent.lending.pieces(pieces), (piece) => lent.lending.release(piece)) };
 }
 
 const optionsOf = ({ scope, range, dups }: ArchiveAsked): PathArchiveOptions => ({

@@ -24,7 +24,7 @@ export async function tarAnswer(asked: Asked, found: Found): Promise<ResponseFie
   if (known !== undefined) return known;
   const root = await openFile(found.cid, reading.read);
   const headers = { ...own, ...savedHeaders(asked, "tar", `${found.text}.tar`) };
-  const { read, buffers } = reading.pooled();
-  const archive = exportTar(root, found.text, read, buffers);
-  return { headers, body: await begun(asked, archive, (piece) => buffers.release(piece)) };
+  const { read, buffers, lending } = reading.pooled();
+  const archive = lending.pieces(exportTar(root, found.text, read, buffers));
+  return { headers, body: await begun(asked, archive, (piece) => lending.release(piece)) };
 }

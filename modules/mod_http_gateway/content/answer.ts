@@ -75,7 +75,13 @@ async function begun(
   if (source.bytes !== undefined) {
     const bytes = isWhole ? source.bytes : source.bytes.subarray(range.first, range.last + 1);
     // Also for a range of it: all of it is here.
-    return { type: type ?? typeByContent(source.bytes, true), body: bytes };
+    const known = type ?? typeByContent(source.bytes, true);
+    const { lending } = reading;
+    if (request.method === "HEAD" || lending.lend(bytes)) return { type: known, body: bytes };
+    return {
+      type: known,
+      body: reading.body(lending.again(bytes)(0, length - 1), { length, release: (piece) => lending.release(piece) }),
+    };
   }
   if (length === 0) return { type: type ?? typeByContent(none, true), body: none };
   if (request.method === "HEAD") return { type: type ?? (await typeOf(source, range)), body: nothing };
@@ -106,11 +112,16 @@ async function severalAnswer(
   ranges: readonly ByteRange[],
 ): Promise<ResponseFields> {
   const known = type ?? (await typeOf(source, { first: 0, last: SNIFFED_BYTES - 1 }));
-  const several = severalRanges(source.size, known, ranges, (range) => source.pieces(range));
+  const { pieces, release } = lentSource(source, reading);
+  const several = severalRanges(source.size, known, ranges, pieces);
   const described = { ...headers, content_type: several.type, content_length: several.length };
-  const body =
-    request.method === "HEAD"
-      ? nothing
-      : reading.body(several.body, { length: several.length, release: source.release });
+  const body = request.method === "HEAD" ? nothing : reading.body(several.body, { length: several.length, release });
   return { status_code: 206, headers: described, body };
+}
+
+/** What is in memory is read again where too much is lent already; then nothing that is given here holds it. */
+function lentSource(source: Source, { lending }: Asked["reading"]): Pick<Source, "pieces" | "release"> {
+  if (source.bytes === undefined || lending.lend(source.bytes)) return source;
+  const again = lending.again(source.bytes);
+  return { pieces: ({ first, last }) => again(first, last), release: (piece) => lending.release(piece) };
 }

@@ -30,10 +30,11 @@ export function bytesSource(bytes: Uint8Array): Source {
 /** A file; one of a single block is in memory already. */
 export function fileSource(file: UnixfsNode, reading: Reading): Source {
   if (file.links.length === 0) return bytesSource(file.unixfs.data ?? new Uint8Array());
-  const { read, buffers } = reading.pooled();
+  const { read, buffers, lending } = reading.pooled();
   return {
     size: fileSize(file),
-    pieces: ({ first, last }) => readFile(file, read, { offset: first, length: last - first + 1, buffers }),
-    release: (piece) => buffers.release(piece),
+    pieces: ({ first, last }) =>
+      lending.pieces(readFile(file, read, { offset: first, length: last - first + 1, buffers })),
+    release: (piece) => lending.release(piece),
   };
 }

@@ -8,6 +8,7 @@ import type { BlockTrace } from "../../../../core/types.ts";
 import { identity, matches, requireAllowed } from "../../formats/cid/hashes.ts";
 import { failure, NodeError } from "../../util/errors.ts";
 import { BufferPool } from "./buffer_pool.ts";
+import { MIN_REMEMBERED_BYTES, remember } from "./origins.ts";
 import type { Block, BlockStore, PutOptions } from "./store.ts";
 
 export interface ReadOptions {
@@ -126,6 +127,12 @@ export class BlockService {
    * @throws NodeError BLOCK_NOT_FOUND when it is not here and no peer can be asked, CONTENT_BLOCKED when it is denied
    */
   async get(cid: CID, options: ReadOptions = {}): Promise<Uint8Array> {
+    const bytes = await this.#get(cid, options);
+    if (bytes.length >= MIN_REMEMBERED_BYTES) remember(bytes, () => this.get(cid, options));
+    return bytes;
+  }
+
+  async #get(cid: CID, options: ReadOptions): Promise<Uint8Array> {
     const { signal, offline, storedOnly, buffers } = options;
     signal?.throwIfAborted();
     if (this.denials !== undefined && options.evenDenied !== true) this.denials.requireBlock(cid);

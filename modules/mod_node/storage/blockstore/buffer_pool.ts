@@ -1,5 +1,7 @@
 /** A pool of buffers for blocks that are read, passed on and released. */
 
+import { forget } from "./origins.ts";
+
 /** Shorter blocks come from Node's own pool of small buffers; longer ones are rare. */
 export const MIN_POOLED_BYTES = 16 * 1024;
 const MAX_POOLED = 2 * 1024 * 1024;
@@ -44,6 +46,7 @@ export class BufferPool {
   release({ buffer }: Uint8Array): void {
     if (!this.#lent.delete(buffer)) return;
     const { byteLength } = buffer;
+    forget(buffer);
     const free = this.#free.get(byteLength) ?? [];
     // Last in the order: lengths that were released longest ago are freed first.
     this.#free.delete(byteLength);

@@ -2,6 +2,9 @@
 import type { CID } from "multiformats/cid";
 import type { BufferPool } from "./buffer_pool.ts";
 
+/** Bytes of blocks that a store reads from the disk at a time; other reads wait for these. */
+export const MAX_READING_BYTES = 16 * 1024 * 1024;
+
 export interface Block {
   readonly cid: CID;
   /** The store keeps this very array until it is written: it must not be changed afterwards. */

@@ -19,9 +19,14 @@ export class WeightedSemaphore {
     return this.#waiters.length > 0;
   }
 
+  /** Whether `acquire` would grant so many at once. */
+  isFree(bytes: number): boolean {
+    return this.#waiters.length === 0 && this.#fits(bytes);
+  }
+
   /** To be given back by `release`. A request beyond the capacity is granted when nothing else is held. */
   acquire(bytes: number): Promise<void> | undefined {
-    if (this.#waiters.length === 0 && this.#fits(bytes)) {
+    if (this.isFree(bytes)) {
       this.#available -= bytes;
       return undefined;
     }

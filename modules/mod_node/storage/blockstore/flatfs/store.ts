@@ -7,10 +7,11 @@ import { matches } from "../../../formats/cid/hashes.ts";
 import { fitsVersion0, makeCid } from "../../../formats/cid/make.ts";
 import { mapConcurrent } from "../../../util/async/map_concurrent.ts";
 import { SharedLock } from "../../../util/async/shared_lock.ts";
+import { WeightedSemaphore } from "../../../util/async/weighted_semaphore.ts";
 import { failure, NodeError } from "../../../util/errors.ts";
 import { writeAtomically } from "../../repo/atomic_file.ts";
 import { BufferPool } from "../buffer_pool.ts";
-import type { Block, BlockStore, HeldFiles, PutOptions } from "../store.ts";
+import { type Block, type BlockStore, type HeldFiles, MAX_READING_BYTES, type PutOptions } from "../store.ts";
 import { DiskUsage } from "./disk_usage.ts";
 import { diskFs, type FlatfsFs } from "./files.ts";
 import { Hold } from "./hold.ts";
@@ -93,6 +94,7 @@ class Flatfs implements BlockStore {
   /** Shared by those who put, exclusive for those who delete. */
   readonly #lock = new SharedLock();
   readonly #holds = new Set<Hold>();
+  readonly #room = new WeightedSemaphore(MAX_READING_BYTES);
   #closing: Promise<void> | undefined;
 
   constructor(folder: string, folderOf: ShardFunc, usage: DiskUsage, options: FlatfsOptions) {
@@ -295,13 +297,18 @@ class Flatfs implements BlockStore {
   async #read(name: string, buffers: BufferPool = unshared): Promise<Uint8Array | undefined> {
     const file = await open(this.#writer.pathOf(name)).catch((error) => this.#missing(error));
     if (file === undefined) return undefined;
+    let held = 0;
     try {
-      const into = buffers.take((await file.stat()).size);
-      const { bytesRead } = await file.read(into, 0, into.length, 0);
+      const { size } = await file.stat();
+      await this.#room.acquire(size);
+      held = size;
+      const into = buffers.take(size);
+      const { bytesRead } = await file.read(into, 0, size, 0);
       return into.subarray(0, bytesRead);
     } catch (error) {
       throw this.#broken(error);
     } finally {
+      this.#room.release(held);
       await file.close();
     }
   }

@@ -1,5 +1,7 @@
 /** Coalesces reads of blocks: those that are requested together and lie together are read in one go. */
+import { WeightedSemaphore } from "../../../util/async/weighted_semaphore.ts";
 import { allocUnsafe, type BufferPool, MIN_POOLED_BYTES } from "../buffer_pool.ts";
+import { MAX_READING_BYTES } from "../store.ts";
 import type { SegmentFiles } from "./files.ts";
 import type { BlockLocation } from "./format.ts";
 import { InlineReads } from "./inline_reads.ts";
@@ -39,6 +41,7 @@ export class ReadCoalescer {
   #shared = new Uint8Array(0);
   #sharedFrom = 0;
   readonly #inline = new InlineReads();
+  readonly #room = new WeightedSemaphore(MAX_READING_BYTES);
 
   /** `failed` makes what a read rejects with of what the file system says. */
   constructor(files: SegmentFiles, failed: (error: Error) => Error) {
@@ -73,20 +76,31 @@ export class ReadCoalescer {
     this.#read(run);
   }
 
+  /** At once, or when others have been read: what thousands of readers want is not allocated all at a time. */
   #read(run: readonly PendingRead[]): void {
+    const length = lengthOf(run);
+    const waiting = this.#room.acquire(length);
+    if (waiting === undefined) this.#readNow(run, length);
+    else waiting.then(() => this.#readNow(run, length));
+  }
+
+  #readNow(run: readonly PendingRead[], length: number): void {
     const [first] = run as readonly [PendingRead];
     const { segment, offset } = first.location;
-    const { parts, give } = isShared(first) ? shared(run, this.#take(lengthOf(run))) : apart(run);
+    const { parts, give } = isShared(first) ? shared(run, this.#take(length)) : apart(run);
     const read = run.every(({ isKnown }) => isKnown) ? this.#readInline(segment, parts, offset) : undefined;
     if (read !== undefined) {
+      this.#room.release(length);
       give(read);
       return;
     }
     const reading = this.#files.use(segment, (file) => file.read(parts, offset));
-    reading.then(give, (error: Error) => {
-      const failed = this.#failed(error);
-      for (const { reject } of run) reject(failed);
-    });
+    reading
+      .then(give, (error: Error) => {
+        const failed = this.#failed(error);
+        for (const { reject } of run) reject(failed);
+      })
+      .finally(() => this.#room.release(length));
   }
 
   /** Undefined where the thread pool is to read, also for what cannot be read. */
