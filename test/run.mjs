@@ -39,8 +39,9 @@ const runner = spawn(
     // A test that hangs fails, instead of holding up the run; one of a busy machine has time, and so have the files that
     // share a process, which have it together.
     "--test-timeout=900000",
-    // Half of the time a test file waits, for a network, a disk or a program: two more than there are cores.
-    `--test-concurrency=${availableParallelism() + 2}`,
+    // Half of the time a test file waits, for a network, a disk or a program. With two more than there are cores, two cores
+    // had nothing to do for a tenth of the run.
+    `--test-concurrency=${availableParallelism() + 4}`,
     ...reportTo(reporter),
     ...(times ? reportTo(support("times.mjs")) : []),
     ...(name === undefined ? [] : [`--test-name-pattern=${RegExp.escape(name)}`]),

@@ -1,0 +1,6 @@
+/** `npm test`: types, style and layers beside the tests, which leave the processor time while they wait. */
+import { fileURLToPath } from "node:url";
+import { beside } from "./support/beside.mjs";
+
+const runner = fileURLToPath(new URL("run.mjs", import.meta.url));
+process.exitCode = await beside(["--run", "checks"], [runner, ...process.argv.slice(2)]);
