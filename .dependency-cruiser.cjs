@@ -117,7 +117,7 @@ module.exports = {
       from: {
         path: "^modules/",
         pathNot:
-          "^modules/mod_node/(migration/open_stores/engines\\.ts$|storage/(external_sorted_map\\.ts$|blockstore/(segments|flatfs)/|metadata/|lmdb/))",
+          "^modules/mod_node/(migration/open_stores/engines\\.ts$|storage/(external_sorted_map\\.ts$|blockstore/(segments|flatfs)/|shared/|metadata/|lmdb/))",
       },
       to: {
         path: "^modules/mod_node/storage/(blockstore/(segments/|flatfs/|memory\\.ts$)|metadata/(lmdb|memory)\\.ts$|lmdb/)|node_modules/lmdb/",

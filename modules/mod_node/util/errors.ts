@@ -60,6 +60,7 @@ export const failures = {
   STORE_CLOSED: "the node is closed",
   STORE_UNAVAILABLE:
     "the shared store cannot be reached: {reason}; what was answered is safe, and this call can be repeated",
+  SEGMENT_GONE: "segment {id} is listed, but is not in the shared store",
   SESSION_LOST:
     "this host was away from the shared store too long, and joined it anew: nothing of this call took place, and it can be repeated",
   LOCK_LOST: "another host has taken over {name}: nothing of this step took place",

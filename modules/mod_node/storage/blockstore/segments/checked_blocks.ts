@@ -3,7 +3,7 @@ import { createCipheriv, createSecretKey, randomBytes } from "node:crypto";
 import { crc32 } from "node:zlib";
 import type { CID } from "multiformats/cid";
 import { matches } from "../../../formats/cid/hashes.ts";
-import { type BlockLocation, type Position, positionAt } from "./format.ts";
+import { type BytesLocation, type Position, positionAt } from "./format.ts";
 
 /** Blocks that are remembered, 12 bytes for each. */
 const SLOT_BITS = 16;
@@ -18,12 +18,12 @@ export class CheckedBlocks {
   readonly #sums = new Uint32Array(SLOTS);
 
   /** A block was read there, and found right. */
-  has({ segment, offset }: BlockLocation): boolean {
+  has({ segment, offset }: BytesLocation): boolean {
     return this.#positions[slotOf(segment, offset)] === positionAt(segment, offset);
   }
 
   /** Whether `bytes`, which were read at `location`, are those of the CID. */
-  check(cid: CID, location: BlockLocation, bytes: Uint8Array): boolean | Promise<boolean> {
+  check(cid: CID, location: BytesLocation, bytes: Uint8Array): boolean | Promise<boolean> {
     const { segment, offset } = location;
     const position = positionAt(segment, offset);
     const slot = slotOf(segment, offset);

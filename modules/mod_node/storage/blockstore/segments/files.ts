@@ -156,13 +156,16 @@ const MAX_OPEN_FILES = 64;
 export class SegmentFiles {
   readonly folder: string;
   readonly fs: SegmentFs;
+  readonly #nameOf: (segment: number) => string;
   readonly #opened = new Map<number, Opened>();
   /** Nothing is removed before these end. */
   readonly #keeping = new Set<Promise<unknown>>();
 
-  constructor(folder: string, seam: SegmentFs) {
+  /** `name` is given where what is numbered are not segments, but parts of them. */
+  constructor(folder: string, seam: SegmentFs, name: (segment: number) => string = nameOf) {
     this.folder = folder;
     this.fs = seam;
+    this.#nameOf = name;
   }
 
   /** The numbers of the existing segments, in order. */
@@ -173,7 +176,7 @@ export class SegmentFiles {
 
   /** Size in bytes. */
   size(segment: number): Promise<number> {
-    return this.fs.size(join(this.folder, nameOf(segment)));
+    return this.fs.size(join(this.folder, this.#nameOf(segment)));
   }
 
   /** Passes the file to `use`; it stays open until `use` has ended, and usually longer. */
@@ -226,7 +229,7 @@ export class SegmentFiles {
   async remove(segment: number): Promise<void> {
     while (this.#keeping.size > 0) await Promise.race(this.#keeping);
     await this.#close(segment);
-    await this.fs.remove(join(this.folder, nameOf(segment)));
+    await this.fs.remove(join(this.folder, this.#nameOf(segment)));
     await this.fs.syncFolder(this.folder);
   }
 
@@ -244,7 +247,7 @@ export class SegmentFiles {
 
   /** A second opening of a segment: whoever asks closes it. It can be read after the segment was removed. */
   openOwn(segment: number): Promise<SegmentFile> {
-    return this.fs.open(join(this.folder, nameOf(segment)), false);
+    return this.fs.open(join(this.folder, this.#nameOf(segment)), false);
   }
 
   async close(): Promise<void> {
@@ -252,7 +255,7 @@ export class SegmentFiles {
   }
 
   #add(segment: number, create: boolean): Opened {
-    const file = this.fs.open(join(this.folder, nameOf(segment)), create);
+    const file = this.fs.open(join(this.folder, this.#nameOf(segment)), create);
     const opened: Opened = { file, ready: undefined, users: 0, idle: undefined };
     this.#opened.set(segment, opened);
     file.then(

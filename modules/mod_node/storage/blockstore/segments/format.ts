@@ -17,18 +17,22 @@ import { decode as decodeDigest } from "multiformats/hashes/digest";
 import { dagPb } from "../../../formats/cid/codecs.ts";
 import { makeCid } from "../../../formats/cid/make.ts";
 
-/** Where the bytes of a block are. */
-export interface BlockLocation {
+/** Where the bytes of a block are, as far as readers care. */
+export interface BytesLocation {
   readonly segment: number;
   /** Offset of the first data byte in the file. */
   readonly offset: number;
   readonly length: number;
-  /** Bytes of the section before the data. */
-  readonly headLength: number;
   /** The data itself, until it is in the file. */
   bytes?: Uint8Array | undefined;
   /** Called when the data is in the file and the array may be overwritten. */
   readonly release?: (() => void) | undefined;
+}
+
+/** Where a block is. */
+export interface BlockLocation extends BytesLocation {
+  /** Bytes of the section before the data. */
+  readonly headLength: number;
 }
 
 /** Version and codec of a CID as one number: 0 is version 0, any other is the codec of version 1 plus one. */

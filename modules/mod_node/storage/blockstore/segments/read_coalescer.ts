@@ -2,12 +2,19 @@
 import { WeightedSemaphore } from "../../../util/async/weighted_semaphore.ts";
 import { allocUnsafe, type BufferPool, MIN_POOLED_BYTES } from "../buffer_pool.ts";
 import { MAX_READING_BYTES } from "../store.ts";
-import type { SegmentFiles } from "./files.ts";
-import type { BlockLocation } from "./format.ts";
+import type { SegmentFile } from "./files.ts";
+import type { BytesLocation } from "./format.ts";
 import { InlineReads } from "./inline_reads.ts";
 
+/** The files of segments, wherever they are: see `SegmentFiles`. */
+export interface ReadableSegments {
+  use<T>(segment: number, use: (file: Pick<SegmentFile, "read">) => Promise<T>): Promise<T>;
+  /** A file from which these bytes can be read at once, without waiting for it to be opened. */
+  ready(segment: number, offset: number, length: number): Pick<SegmentFile, "readInline"> | undefined;
+}
+
 interface PendingRead {
-  readonly location: BlockLocation;
+  readonly location: BytesLocation;
   readonly buffers: BufferPool | undefined;
   /** It was read before: the system has probably kept it in memory. */
   readonly isKnown: boolean;
@@ -24,7 +31,7 @@ const gapBytes = new Uint8Array(MAX_GAP);
 /** Bytes of an array that small blocks have in common, and of one read of such blocks. */
 const SHARED_BYTES = 128 * 1024;
 
-const endOf = ({ offset, length }: BlockLocation): number => offset + length;
+const endOf = ({ offset, length }: BytesLocation): number => offset + length;
 
 const inStoredOrder = ({ location: one }: PendingRead, { location: other }: PendingRead): number =>
   one.segment - other.segment || one.offset - other.offset;
@@ -34,7 +41,7 @@ const isShared = ({ location, buffers }: PendingRead): boolean =>
   buffers !== undefined && location.length < MIN_POOLED_BYTES;
 
 export class ReadCoalescer {
-  readonly #files: SegmentFiles;
+  readonly #files: ReadableSegments;
   readonly #failed: (error: Error) => Error;
   #wanted: PendingRead[] = [];
   /** For small blocks; what stands before `#sharedFrom` is given away. */
@@ -44,13 +51,13 @@ export class ReadCoalescer {
   readonly #room = new WeightedSemaphore(MAX_READING_BYTES);
 
   /** `failed` makes what a read rejects with of what the file system says. */
-  constructor(files: SegmentFiles, failed: (error: Error) => Error) {
+  constructor(files: ReadableSegments, failed: (error: Error) => Error) {
     this.#files = files;
     this.#failed = failed;
   }
 
   /** Gives the bytes that the file has of a block; one that is known was read before. For `buffers` see `BlockStore.get`. */
-  read(location: BlockLocation, buffers: BufferPool | undefined, isKnown = false): Promise<Uint8Array> {
+  read(location: BytesLocation, buffers: BufferPool | undefined, isKnown = false): Promise<Uint8Array> {
     return new Promise((resolve, reject) => {
       const wanted = { location, buffers, isKnown, resolve, reject };
       if (this.#wanted.push(wanted) === 1) queueMicrotask(() => this.#start());
@@ -88,7 +95,7 @@ export class ReadCoalescer {
     const [first] = run as readonly [PendingRead];
     const { segment, offset } = first.location;
     const { parts, give } = isShared(first) ? shared(run, this.#take(length)) : apart(run);
-    const read = run.every(({ isKnown }) => isKnown) ? this.#readInline(segment, parts, offset) : undefined;
+    const read = run.every(({ isKnown }) => isKnown) ? this.#readInline(segment, parts, run) : undefined;
     if (read !== undefined) {
       this.#room.release(length);
       give(read);
@@ -104,8 +111,9 @@ export class ReadCoalescer {
   }
 
   /** Undefined where the thread pool is to read, also for what cannot be read. */
-  #readInline(segment: number, parts: readonly Uint8Array[], at: number): number | undefined {
-    const file = this.#files.ready(segment);
+  #readInline(segment: number, parts: readonly Uint8Array[], run: readonly PendingRead[]): number | undefined {
+    const at = (run[0] as PendingRead).location.offset;
+    const file = this.#files.ready(segment, at, lengthOf(run));
     if (file?.readInline === undefined) return undefined;
     try {
       return this.#inline.run(() => file.readInline?.(parts, at));

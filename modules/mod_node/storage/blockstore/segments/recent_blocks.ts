@@ -1,6 +1,6 @@
 /** Blocks that were read a moment ago and are small: what is asked for again and again is not read from the disk each time. */
 import type { CID } from "multiformats/cid";
-import { type BlockLocation, type Position, positionAt } from "./format.ts";
+import { type BytesLocation, type Position, positionAt } from "./format.ts";
 
 interface RecentBlock {
   /** It is nobody else's block, whatever an index says. */
@@ -13,21 +13,21 @@ const MAX_BYTES = 512 * 1024;
 /** Milliseconds; damage on the disk is noticed at most that late. */
 const MAX_AGE_MS = 1000;
 
-const positionOf = ({ segment, offset }: BlockLocation): Position => positionAt(segment, offset);
+const positionOf = ({ segment, offset }: BytesLocation): Position => positionAt(segment, offset);
 
 /** By location, whose bytes never change. The bytes were checked when they were read, and belong to no pool. */
 export class RecentBlocks {
   readonly #blocks = new Map<Position, RecentBlock>();
   #bytes = 0;
 
-  get({ multihash }: CID, location: BlockLocation): Uint8Array | undefined {
+  get({ multihash }: CID, location: BytesLocation): Uint8Array | undefined {
     const recent = this.#blocks.get(positionOf(location));
     if (recent === undefined || performance.now() - recent.read > MAX_AGE_MS) return undefined;
     return Buffer.compare(recent.multihash, multihash.bytes) === 0 ? recent.bytes : undefined;
   }
 
   /** The oldest make room for it. */
-  add({ multihash }: CID, location: BlockLocation, bytes: Uint8Array): void {
+  add({ multihash }: CID, location: BytesLocation, bytes: Uint8Array): void {
     const position = positionOf(location);
     this.#drop(position);
     // A part of a larger array would keep all of that; so would a view of a link that a CID may be.

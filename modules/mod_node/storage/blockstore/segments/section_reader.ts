@@ -1,6 +1,7 @@
 /** Reads a segment section by section. */
 import { decode as decodeDigest } from "multiformats/hashes/digest";
 import { hashCoded, identity, matches } from "../../../formats/cid/hashes.ts";
+import { NodeError } from "../../../util/errors.ts";
 import type { SegmentFile } from "./files.ts";
 import { cidOf, isRecord, MAX_HEAD, readRecord, readSection, type Section } from "./format.ts";
 
@@ -18,7 +19,7 @@ const MIN_SKIPPED = 64 * 1024;
 const MIN_CHECKED = 16 * 1024 * 1024;
 
 export class SectionReader {
-  readonly #file: SegmentFile;
+  readonly #file: Pick<SegmentFile, "read">;
   readonly #end: number;
   readonly #withData: boolean;
   #window: Uint8Array = new Uint8Array(0);
@@ -31,7 +32,7 @@ export class SectionReader {
   damage: string | undefined;
 
   /** Reads from one offset to another. */
-  constructor(file: SegmentFile, from: number, end: number, options: { readonly withData: boolean }) {
+  constructor(file: Pick<SegmentFile, "read">, from: number, end: number, options: { readonly withData: boolean }) {
     this.#file = file;
     this.#at = from;
     this.#end = end;
@@ -59,7 +60,7 @@ export class SectionReader {
       this.#lastLength = section.length;
       return { ...section, offset, data };
     } catch (error) {
-      if (isSystemError(error)) throw error;
+      if (isSystemError(error) || NodeError.is(error)) throw error;
       this.damage = (error as Error).message;
       return undefined;
     }

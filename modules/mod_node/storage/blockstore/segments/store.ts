@@ -1,24 +1,20 @@
 import { join } from "node:path";
 import { setImmediate as nextTurn } from "node:timers/promises";
 import type { CID } from "multiformats/cid";
-import { dagPb } from "../../../formats/cid/codecs.ts";
-import { identity, matches } from "../../../formats/cid/hashes.ts";
-import { NODE_LINKS_TAG } from "../../../formats/dag_pb/field_numbers.ts";
+import { identity } from "../../../formats/cid/hashes.ts";
 import { failure, NodeError } from "../../../util/errors.ts";
 import type { MakeRoom } from "../../disk_reserve.ts";
 import { CommitFailed } from "../../lmdb/open.ts";
 import type { BufferPool } from "../buffer_pool.ts";
 import type { Block, BlockStore, HeldFiles, PutOptions } from "../store.ts";
-import { CheckedBlocks } from "./checked_blocks.ts";
+import { BlockReader } from "./block_reader.ts";
 import { compactSegments } from "./compaction.ts";
 import { DiskSpace, segmentLength } from "./disk_space.ts";
 import { diskFs, SegmentFiles, type SegmentFs, withRoom } from "./files.ts";
-import { type BlockLocation, cidOf, formOf, keyOf, MAX_MULTIHASH, recordSections, type Statement } from "./format.ts";
+import { cidOf, formOf, keyOf, MAX_MULTIHASH, recordSections, type Statement } from "./format.ts";
 import { holdSegments } from "./hold.ts";
 import type { IndexOverlay } from "./index_overlay.ts";
 import { Log } from "./log.ts";
-import { ReadCoalescer } from "./read_coalescer.ts";
-import { RecentBlocks } from "./recent_blocks.ts";
 import { recover } from "./recovery.ts";
 import type { Notice } from "./replay.ts";
 import { SegmentIndex, type Stored } from "./segment_index.ts";
@@ -49,9 +45,6 @@ export interface SegmentStoreOptions {
 const readOnlyOrFull = new Set(["EROFS", "EACCES", "EPERM", "ENOSPC", "EDQUOT"]);
 const MAX_SEGMENT = 2 ** 31;
 const pageSize = 512;
-/** Bytes of a block that is kept for a moment: of a node that has links, and of any other. */
-const MAX_RECENT_NODE = 64 * 1024;
-const MAX_RECENT_SMALL = 16 * 1024;
 /** Of one multihash: all of them must fit into one record. */
 const MAX_FORMS = 1024;
 /** The index catches up this long after the last flush. */
@@ -94,17 +87,11 @@ export async function openSegmentStore(folder: string, options: SegmentStoreOpti
 export class SegmentStore implements BlockStore {
   /** Later reads of a block are checked by a sum. */
   readonly verifies = false;
-  /** Undefined where reads are not checked. */
-  readonly #checked: CheckedBlocks | undefined;
   readonly #folder: string;
   readonly #files: SegmentFiles;
   readonly #overlay: IndexOverlay;
   readonly #log: Log;
-  readonly #reads: ReadCoalescer;
-  /** Whoever reads a file in many ranges needs its interior nodes each time. */
-  readonly #recentNodes = new RecentBlocks();
-  /** Small blocks that were read several times. */
-  readonly #recentSmall = new RecentBlocks();
+  readonly #reads: BlockReader;
   readonly #space: DiskSpace;
   readonly #notice: Notice;
   #compacting: Promise<void> = Promise.resolve();
@@ -122,10 +109,10 @@ export class SegmentStore implements BlockStore {
     this.#folder = folder;
     this.#files = files;
     this.#overlay = overlay;
-    this.#reads = new ReadCoalescer(files, (error) =>
-      failure("STORE_BROKEN", { path: folder, reason: error.message }, error),
-    );
-    this.#checked = options.verifyOnRead ? new CheckedBlocks() : undefined;
+    this.#reads = new BlockReader(files, {
+      verifies: options.verifyOnRead === true,
+      failed: (error) => failure("STORE_BROKEN", { path: folder, reason: error.message }, error),
+    });
     this.#notice = options.onNotice;
     const { bufferedBytes = 4 * 1024 * 1024 } = options;
     const segmentBytes = Math.min(options.segmentBytes, MAX_SEGMENT);
@@ -137,23 +124,7 @@ export class SegmentStore implements BlockStore {
   async get(cid: CID, buffers?: BufferPool): Promise<Uint8Array | undefined> {
     const location = this.#find(cid)?.location;
     if (location === undefined) return undefined;
-    if (location.bytes !== undefined) return unwrittenBytes(location.bytes, location);
-    const isNode = buffers !== undefined && isInteriorSized(cid, location);
-    const recent = isNode ? this.#recentNodes : isSmall(location) ? this.#recentSmall : undefined;
-    const known = recent?.get(cid, location);
-    if (known !== undefined) return known;
-    const isKnown = this.#checked?.has(location);
-    const bytes = await this.#reads.read(location, isNode ? undefined : buffers, isKnown);
-    const checking = bytes.length === location.length && (this.#checked?.check(cid, location, bytes) ?? true);
-    if (checking !== true && !(await checking)) throw failure("BLOCK_CORRUPT", { cid: cid.toString() });
-    if (isNode) {
-      // Links stand first in a node that has any.
-      if (bytes[0] === NODE_LINKS_TAG) this.#recentNodes.add(cid, location, bytes);
-    } else if (recent !== undefined && buffers === undefined && checking === true && this.#checked !== undefined) {
-      // It was read before, which the sum tells.
-      recent.add(cid, location, bytes);
-    }
-    return bytes;
+    return this.#reads.read(cid, location, buffers);
   }
 
   async has(cid: CID): Promise<boolean> {
@@ -252,11 +223,7 @@ export class SegmentStore implements BlockStore {
   async check(cid: CID): Promise<boolean | undefined> {
     const location = this.#find(cid)?.location;
     if (location === undefined) return undefined;
-    const bytes =
-      location.bytes === undefined
-        ? await this.#reads.read(location, undefined)
-        : unwrittenBytes(location.bytes, location);
-    return bytes.length === location.length && matches(cid, bytes);
+    return this.#reads.check(cid, location);
   }
 
   hold(): Promise<HeldFiles> {
@@ -363,13 +330,3 @@ export class SegmentStore implements BlockStore {
     if (this.#closing === undefined) this.#overlay.apply(this.#log.synced).catch(() => {});
   }
 }
-
-/** Whether it may be a node of a large file or directory, and not most of the memory for such. */
-const isInteriorSized = (cid: CID, { length }: BlockLocation): boolean =>
-  cid.code === dagPb && length <= MAX_RECENT_NODE;
-
-const isSmall = ({ length }: BlockLocation): boolean => length <= MAX_RECENT_SMALL;
-
-/** Data that is not in the file yet; a copy when the owner reuses the bytes. */
-const unwrittenBytes = (bytes: Uint8Array, { release }: BlockLocation): Uint8Array =>
-  release === undefined ? bytes : bytes.slice();

@@ -1,0 +1,89 @@
+/** Reads blocks whose places are known: coalesced, checked, and those that many ask for kept for a moment. */
+import type { CID } from "multiformats/cid";
+import { dagPb } from "../../../formats/cid/codecs.ts";
+import { matches } from "../../../formats/cid/hashes.ts";
+import { NODE_LINKS_TAG } from "../../../formats/dag_pb/field_numbers.ts";
+import { failure } from "../../../util/errors.ts";
+import type { BufferPool } from "../buffer_pool.ts";
+import { CheckedBlocks } from "./checked_blocks.ts";
+import type { BytesLocation } from "./format.ts";
+import { type ReadableSegments, ReadCoalescer } from "./read_coalescer.ts";
+import { RecentBlocks } from "./recent_blocks.ts";
+
+export interface BlockReaderOptions {
+  /** Check every block: against its CID, and when it is read again by a sum of the bytes that were found to be right. */
+  readonly verifies: boolean;
+  /** Makes what a read rejects with of what the files say. */
+  readonly failed: (error: Error) => Error;
+  /** The bytes that were read at a location are not those of the block; true where it is worth reading them again. */
+  readonly damaged?: (location: BytesLocation) => Promise<boolean>;
+}
+
+/** Bytes of a block that is kept for a moment: of a node that has links, and of any other. */
+const MAX_RECENT_NODE = 64 * 1024;
+const MAX_RECENT_SMALL = 16 * 1024;
+
+export class BlockReader {
+  readonly #reads: ReadCoalescer;
+  /** Undefined where reads are not checked. */
+  readonly #checked: CheckedBlocks | undefined;
+  readonly #damaged: BlockReaderOptions["damaged"];
+  /** Whoever reads a file in many ranges needs its interior nodes each time. */
+  readonly #recentNodes = new RecentBlocks();
+  /** Small blocks that were read several times. */
+  readonly #recentSmall = new RecentBlocks();
+
+  constructor(files: ReadableSegments, { verifies, failed, damaged }: BlockReaderOptions) {
+    this.#reads = new ReadCoalescer(files, failed);
+    this.#checked = verifies ? new CheckedBlocks() : undefined;
+    this.#damaged = damaged;
+  }
+
+  /** The bytes of a block. For `buffers` see `BlockStore.get`. @throws NodeError BLOCK_CORRUPT */
+  async read(cid: CID, location: BytesLocation, buffers: BufferPool | undefined): Promise<Uint8Array> {
+    if (location.bytes !== undefined) return unwrittenBytes(location.bytes, location);
+    const isNode = buffers !== undefined && isInteriorSized(cid, location);
+    const recent = isNode ? this.#recentNodes : isSmall(location) ? this.#recentSmall : undefined;
+    const known = recent?.get(cid, location);
+    if (known !== undefined) return known;
+    const isKnown = this.#checked?.has(location);
+    const bytes = await this.#reads.read(location, isNode ? undefined : buffers, isKnown);
+    const checking = bytes.length === location.length && (this.#checked?.check(cid, location, bytes) ?? true);
+    if (checking !== true && !(await checking)) return this.#readAgain(cid, location);
+    if (isNode) {
+      // Links stand first in a node that has any.
+      if (bytes[0] === NODE_LINKS_TAG) this.#recentNodes.add(cid, location, bytes);
+    } else if (recent !== undefined && buffers === undefined && checking === true && this.#checked !== undefined) {
+      // It was read before, which the sum tells.
+      recent.add(cid, location, bytes);
+    }
+    return bytes;
+  }
+
+  /** Whether the bytes at a location are those of the CID; no cache of this class is asked. */
+  async check(cid: CID, location: BytesLocation): Promise<boolean> {
+    const bytes =
+      location.bytes === undefined
+        ? await this.#reads.read(location, undefined)
+        : unwrittenBytes(location.bytes, location);
+    return bytes.length === location.length && matches(cid, bytes);
+  }
+
+  async #readAgain(cid: CID, location: BytesLocation): Promise<Uint8Array> {
+    if ((await this.#damaged?.(location)) === true) {
+      const bytes = await this.#reads.read(location, undefined);
+      if (bytes.length === location.length && (await matches(cid, bytes))) return bytes;
+    }
+    throw failure("BLOCK_CORRUPT", { cid: cid.toString() });
+  }
+}
+
+/** Whether it may be a node of a large file or directory, and not most of the memory for such. */
+const isInteriorSized = (cid: CID, { length }: BytesLocation): boolean =>
+  cid.code === dagPb && length <= MAX_RECENT_NODE;
+
+const isSmall = ({ length }: BytesLocation): boolean => length <= MAX_RECENT_SMALL;
+
+/** Data that is not in the file yet; a copy when the owner reuses the bytes. */
+const unwrittenBytes = (bytes: Uint8Array, { release }: BytesLocation): Uint8Array =>
+  release === undefined ? bytes : bytes.slice();

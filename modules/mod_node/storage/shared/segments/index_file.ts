@@ -1,0 +1,47 @@
+/** The index of a segment, `<id>.idx`: what blocks are in it, and where. See README.md for the format. */
+import { hash } from "node:crypto";
+import { varint } from "multiformats";
+import { type Form, Varints, varints } from "../../blockstore/segments/format.ts";
+
+/** A block of a segment. */
+export interface IndexedBlock {
+  readonly multihash: Uint8Array;
+  readonly form: Form;
+  /** Offset of the first data byte in the CAR file. */
+  readonly offset: number;
+  readonly length: number;
+}
+
+const magic = Buffer.from("car-idx1");
+const SUM_BYTES = 32;
+
+const inOrder = (one: IndexedBlock, other: IndexedBlock): number =>
+  Buffer.compare(one.multihash, other.multihash) || one.offset - other.offset;
+
+export function encodeIndex(blocks: readonly IndexedBlock[]): Uint8Array {
+  const parts: Uint8Array[] = [magic, varints([blocks.length])];
+  for (const { multihash, form, offset, length } of [...blocks].sort(inOrder))
+    parts.push(varints([multihash.length]), multihash, varints([form, offset, length]));
+  const body = Buffer.concat(parts);
+  return Buffer.concat([body, hash("sha256", body, "buffer")]);
+}
+
+/** The blocks in order; views of `bytes`. Undefined when these bytes are not an index, or damaged. */
+export function decodeIndex(bytes: Uint8Array): IndexedBlock[] | undefined {
+  const end = bytes.length - SUM_BYTES;
+  if (end < magic.length || Buffer.compare(bytes.subarray(0, magic.length), magic) !== 0) return undefined;
+  if (Buffer.compare(hash("sha256", bytes.subarray(0, end), "buffer"), bytes.subarray(end)) !== 0) return undefined;
+  // What is read from here on was written by `encodeIndex`.
+  const read = new Varints(bytes, magic.length);
+  return Array.from({ length: read.next() }, () => {
+    const length = read.next();
+    const multihash = bytes.subarray(read.at, (read.at += length));
+    return { multihash, form: read.next(), offset: read.next(), length: read.next() };
+  });
+}
+
+/** Bytes that a block takes in a segment: its section of the CAR file. */
+export function sectionBytes({ multihash, form, length }: Pick<IndexedBlock, "multihash" | "form" | "length">): number {
+  const cid = multihash.length + (form === 0 ? 0 : 1 + varint.encodingLength(form - 1));
+  return varint.encodingLength(cid + length) + cid + length;
+}

@@ -1,0 +1,172 @@
+/** How blocks come to the shared store: what is written, when, and what remains when a step fails. */
+import assert from "node:assert/strict";
+import { readdir, rm } from "node:fs/promises";
+import { join } from "node:path";
+import { type TestContext, test } from "node:test";
+import { failure } from "#node/util/errors.ts";
+import { eventually } from "#test/support/eventually.ts";
+import { contents, contentsOf, keysOf, sample, samples } from "../../blockstore/samples.ts";
+import { type Host, SharedStore } from "./hosts.ts";
+
+const lost = () => failure("STORE_UNAVAILABLE", { reason: "the answer was lost" });
+
+async function hosts(t: TestContext, count: number, options: Parameters<SharedStore["open"]>[0] = {}) {
+  const store = new SharedStore();
+  const opened = await Promise.all(Array.from({ length: count }, () => store.open(options)));
+  t.after(() => Promise.allSettled(opened.map((host) => host.close())));
+  return { store, hosts: opened as [Host, Host, Host] };
+}
+
+const segmentsOf = ({ log }: SharedStore) =>
+  log.commits.flatMap(({ entries }) => entries.flatMap((entry) => (entry.kind === "segment" ? [entry.segment] : [])));
+
+test("what a host has synced is on every other one at once, and nothing before", async (t) => {
+  const { hosts: all } = await hosts(t, 3);
+  const [one, other, third] = all;
+  // A second segment, and an index that does not fit into the log.
+  const blocks = [...samples(3, 50_000), ...samples(1200, 20, 100)];
+  await one.blocks.put(blocks);
+  assert.equal(await other.blocks.has((blocks[1202] as (typeof blocks)[0]).cid), false);
+  await one.blocks.sync();
+  for (const { cid, bytes } of blocks) assert.deepEqual(await other.blocks.get(cid), bytes);
+  assert.deepEqual(await contents(third.blocks), contentsOf(blocks));
+  assert.deepEqual((await third.blocks.forms(sample(2, 50_000).cid)).map(String), [String(sample(2, 50_000).cid)]);
+  assert.deepEqual(await third.blocks.stat(), await one.blocks.stat());
+});
+
+test("syncs at the same time share one segment and one commit", async (t) => {
+  const { store, hosts: all } = await hosts(t, 1);
+  const [one] = all;
+  const blocks = samples(50);
+  await Promise.all(blocks.map((block) => one.blocks.put([block]).then(() => one.blocks.sync())));
+  assert.ok(segmentsOf(store).length <= 3, `${segmentsOf(store).length} segments`);
+  await Promise.all([one.blocks.sync(), one.blocks.sync()]);
+  assert.equal(one.objects.figures.put.requests, 2 * segmentsOf(store).length);
+});
+
+test("full segments are sent while the next one fills; with two under way, adding waits", async (t) => {
+  const gate = Promise.withResolvers<void>();
+  const { store, hosts: all } = await hosts(t, 1, {
+    faults: { before: (kind) => (kind === "put" ? gate.promise : undefined) },
+  });
+  const [one] = all;
+  let put = 0;
+  const putting = (async () => {
+    for (const block of samples(12, 30_000)) {
+      await one.blocks.put([block]);
+      put += 1;
+    }
+  })();
+  await eventually("six blocks are taken", () => put === 6 && one.objects.figures.put.requests === 4);
+  gate.resolve();
+  await putting;
+  await one.blocks.sync();
+  assert.equal(segmentsOf(store).length, 6);
+  assert.equal((await keysOf(one.blocks)).length, 12);
+});
+
+test("a step that fails leaves nothing half done: the next sync brings everything, once", async (t) => {
+  for (const [name, at] of [
+    ["an upload", 0],
+    ["an upload whose answer is lost", 1],
+    ["the commit", 2],
+    ["the commit, whose answer is lost", 3],
+  ] as const) {
+    await t.test(name, async (t) => {
+      let failing = true;
+      const fail = (when: number) => {
+        if (failing && when === at) throw lost();
+      };
+      const { store, hosts: all } = await hosts(t, 2);
+      const [one, other] = all;
+      one.objects.faults = {
+        before: (_, [key]) => (key?.endsWith(".car") ? fail(0) : undefined),
+        after: (_, [key]) => (key?.endsWith(".idx") ? fail(1) : undefined),
+      };
+      store.log.onStep = (step) => (step === "append" ? fail(2) : step === "appended" ? fail(3) : undefined);
+      const blocks = samples(10);
+      await one.blocks.put(blocks);
+      await assert.rejects(one.blocks.sync(), { code: "STORE_UNAVAILABLE" });
+      assert.deepEqual(await contents(one.blocks), contentsOf(blocks));
+      failing = false;
+      await one.blocks.sync();
+      assert.deepEqual(await contents(other.blocks), contentsOf(blocks));
+      assert.equal(segmentsOf(store).length, 1);
+      assert.deepEqual(new Set(store.contents.keys()).size, 2);
+    });
+  }
+});
+
+test("after a lost session the blocks go to the store under a name of the new one", async (t) => {
+  const { store, hosts: all } = await hosts(t, 2);
+  const [one, other] = all;
+  await one.blocks.put(samples(5));
+  await one.blocks.sync();
+  await one.blocks.put(samples(5, 100, 50));
+  const { session } = one.log;
+  store.log.endSession(session);
+  await assert.rejects(one.blocks.sync(), { code: "SESSION_LOST" });
+  await eventually("it has joined anew", () => one.log.session > session);
+  await one.blocks.sync();
+  assert.deepEqual(await contents(other.blocks), contentsOf([...samples(5), ...samples(5, 100, 50)]));
+  const ids = segmentsOf(store).map(({ id }) => id);
+  assert.deepEqual(ids, [`${session.toString(36)}-1`, `${one.log.session.toString(36)}-1`]);
+});
+
+test("a host that ends without notice loses only what was not acknowledged, and its names are not used again", async (t) => {
+  const store = new SharedStore();
+  const one = await store.open();
+  const kept = samples(5, 20_000);
+  await one.blocks.put(kept);
+  await one.blocks.sync();
+  await one.blocks.put(samples(2, 100, 50));
+  // Its end: nothing is closed.
+  store.log.endSession(one.log.session);
+  const again = await store.open({ folder: `${one.folder}` });
+  t.after(() => again.close());
+  assert.deepEqual(await contents(again.blocks), contentsOf(kept));
+  assert.deepEqual((await readdir(join(again.folder, "segments"))).length, 2);
+  await again.blocks.put([sample(99)]);
+  await again.blocks.sync();
+  const ids = segmentsOf(store).map(({ id }) => id);
+  assert.equal(new Set(ids).size, ids.length);
+});
+
+test("an index that is lost is made anew from the store, from the CAR files alone where need be", async (t) => {
+  const store = new SharedStore();
+  const one = await store.open();
+  const blocks = [...samples(20, 10_000), ...samples(1200, 20, 100)];
+  await one.blocks.put(blocks);
+  await one.blocks.sync();
+  await one.close();
+  await rm(join(one.folder, "index"), { recursive: true });
+  const again = await store.open({ folder: one.folder });
+  assert.deepEqual(await contents(again.blocks), contentsOf(blocks));
+  await again.close();
+  for (const [key, object] of store.contents) {
+    if (!key.endsWith(".idx")) continue;
+    const bytes = Uint8Array.from(object.bytes);
+    bytes[20] = (bytes[20] as number) ^ 1;
+    store.contents.set(key, { ...object, bytes });
+  }
+  store.log.commits.forEach(({ entries }) => {
+    for (const entry of entries) if (entry.kind === "segment") Object.assign(entry.segment, { index: undefined });
+  });
+  const notices: string[] = [];
+  const fresh = await store.open({ onNotice: (text) => notices.push(text) });
+  t.after(() => fresh.close());
+  assert.deepEqual(await contents(fresh.blocks), contentsOf(blocks));
+  assert.match(notices[0] ?? "", /\.idx is damaged: .*\.car is read/);
+});
+
+test("a host that fell behind the beginning of the log takes what is there now", async (t) => {
+  const { store, hosts: all } = await hosts(t, 2);
+  const [one, other] = all;
+  const blocks = samples(30, 10_000);
+  await one.blocks.put(blocks);
+  await one.blocks.sync();
+  await one.blocks.delete(blocks.slice(0, 10).map(({ cid }) => cid));
+  store.log.trim();
+  assert.deepEqual(await contents(other.blocks), contentsOf(blocks.slice(10)));
+  assert.deepEqual(await other.blocks.stat(), await one.blocks.stat());
+});
