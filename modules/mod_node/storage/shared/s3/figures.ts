@@ -13,7 +13,7 @@ export interface RequestFigures {
   retries: number;
   /** Of them, those without a usable answer: no connection, no answer in time, a status that tells of a failure. */
   errors: number;
-  /** Bytes of objects that were sent and received, as far as they got. */
+  /** Bytes of bodies, of those that broke off as well. */
   sent: number;
   received: number;
   /** Milliseconds from sending to the end of the answer, together. */

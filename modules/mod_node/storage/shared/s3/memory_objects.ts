@@ -1,6 +1,6 @@
 /** An object store in memory, for tests: several hosts in one process share its contents, and each has its own faults. */
 import { createHash } from "node:crypto";
-import { failure, NodeError } from "../../../util/errors.ts";
+import { failure, type NodeError } from "../../../util/errors.ts";
 import { newFigures, type RequestKind } from "./figures.ts";
 import type {
   ByteRange,
@@ -16,6 +16,7 @@ import type {
   StreamOptions,
 } from "./objects.ts";
 import { bytesOf } from "./payload.ts";
+import { tooShort } from "./reads.ts";
 
 interface Stored {
   readonly bytes: Uint8Array;
@@ -172,13 +173,6 @@ export class MemoryObjects implements ObjectStore {
       .slice(0, PAGE)
       .map((key) => factsOf(key, this.contents.get(key) as Stored));
   }
-}
-
-/** The object has fewer bytes than were asked for. */
-export function tooShort(name: string, bytes: number, { start, length }: ByteRange): NodeError {
-  return new NodeError(
-    `${name} has ${bytes} bytes, and bytes ${start} to ${start + length - 1} were asked for: it is not the object that was written`,
-  );
 }
 
 function factsOf(key: string, { bytes, modified }: Stored): ObjectFacts {

@@ -40,7 +40,10 @@ export interface PutOptions extends Interruptible {
   readonly sha256?: Uint8Array | undefined;
 }
 
-/** `same`: an object with these very bytes was there before. `different`: one with other bytes, which is left as it is. */
+/**
+ * `same`: an object with these very bytes is there, which an earlier attempt may have written. `different`: one with other
+ * bytes, which is left as it is.
+ */
 export type PutNewResult = "written" | "same" | "different";
 
 /** Bytes from `start` on, `length` of them. */

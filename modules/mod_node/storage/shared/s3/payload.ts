@@ -21,7 +21,9 @@ export async function* piecesOf(payload: Payload): AsyncGenerator<Uint8Array, vo
 async function* filePieces({ file, start, length }: FileStretch): AsyncGenerator<Uint8Array, void, undefined> {
   for (let done = 0; done < length; ) {
     const piece = Buffer.allocUnsafe(Math.min(PIECE_BYTES, length - done));
-    const read = await file.read([piece], start + done);
+    const read = await file.read([piece], start + done).catch((error: Error) => {
+      throw new NodeError(`a file to be stored cannot be read: ${error.message}`, { cause: error });
+    });
     if (read === 0) throw new NodeError(`a file to be stored has ended ${length - done} bytes before its length`);
     yield piece.subarray(0, read);
     done += read;

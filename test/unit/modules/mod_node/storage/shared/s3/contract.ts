@@ -9,11 +9,11 @@ export type OpenStore = () => Promise<ObjectStore>;
 const text = (bytes: Uint8Array | undefined) => bytes && Buffer.from(bytes).toString();
 const bytesOf = (value: string) => new TextEncoder().encode(value);
 
-/** A file of the given bytes that counts how often it is read, and never gives more than 1000 bytes at a time. */
-export function fileOf(content: Uint8Array): ReadableFile {
+/** A file of the given bytes that never gives more than so many at a time. */
+export function fileOf(content: Uint8Array, most = 1000): ReadableFile {
   return {
     async read([into], at) {
-      const piece = content.subarray(at, at + Math.min(1000, into?.length ?? 0));
+      const piece = content.subarray(at, at + Math.min(most, into?.length ?? 0));
       into?.set(piece);
       return piece.length;
     },
@@ -130,11 +130,12 @@ export function storeContract(name: string, open: OpenStore, options: { skip?: s
 
   run("its check passes, and it counts what it asks", async (store, at) => {
     await store.check();
+    const { received } = store.figures.get;
     await store.put(`${at}x`, bytesOf("12345"));
     await store.read(`${at}x`, { start: 1, length: 3 });
     assert.ok(store.figures.put.requests >= 1);
     assert.ok(store.figures.put.sent >= 5);
-    assert.equal(store.figures.get.received, 3);
+    assert.equal(store.figures.get.received, received + 3);
     assert.equal(store.figures.get.retries, 0);
   });
 }

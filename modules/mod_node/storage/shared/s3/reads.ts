@@ -1,0 +1,189 @@
+/** Reading objects of an S3 store: ranges, whole bodies that outlive their connections, and what is known without reading. */
+import { createHash } from "node:crypto";
+import { NodeError } from "../../../util/errors.ts";
+import { S3Fault } from "./faults.ts";
+import type { ByteRange, Interruptible, ObjectFacts, ObjectStream, ReadOptions, StreamOptions } from "./objects.ts";
+import { type Attempt, hex, isStatus, type Requests } from "./requests.ts";
+import type { Place } from "./settings.ts";
+import type { S3Answer } from "./transport.ts";
+
+/** The SHA-256 of an object, as its writer knew it: its etag says nothing that all stores agree on. */
+export const SHA256_HEADER = "x-amz-meta-sha256";
+
+interface Opened {
+  readonly facts: ObjectFacts;
+  readonly pieces: AsyncIterable<Uint8Array>;
+}
+
+export class Reads {
+  readonly #place: Place;
+  readonly #requests: Requests;
+
+  constructor(place: Place, requests: Requests) {
+    this.#place = place;
+    this.#requests = requests;
+  }
+
+  async read(key: string, range: ByteRange, options: ReadOptions): Promise<Uint8Array | undefined> {
+    const { start, length } = range;
+    const { into = Buffer.allocUnsafeSlow(length) } = options;
+    if (into.length < length) throw new RangeError(`${length} bytes do not fit into ${into.length}`);
+    if (length === 0) return (await this.head(key, options)) === undefined ? undefined : into.subarray(0, 0);
+    return this.#requests.run("get", options, async (attempt) => {
+      const opened = await this.#open(attempt, key, start, length);
+      if (opened === undefined) return undefined;
+      let at = 0;
+      for await (const piece of opened.pieces) {
+        if (at + piece.length > length) throw this.#broken(key, "it answers with more than was asked for");
+        into.set(piece, at);
+        at += piece.length;
+      }
+      if (at < length) throw this.#broken(key, `its answer ends after ${at} of ${length} bytes`);
+      return into.subarray(0, length);
+    });
+  }
+
+  async stream(key: string, options: StreamOptions): Promise<ObjectStream | undefined> {
+    const { range } = options;
+    if (range?.length === 0) {
+      const facts = await this.head(key, options);
+      return facts && { facts, body: nothing() };
+    }
+    const opened = await this.#requests.run("get", options, (attempt) =>
+      this.#open(attempt, key, range?.start ?? 0, range?.length),
+    );
+    if (opened === undefined) return undefined;
+    const start = range?.start ?? 0;
+    const end = start + (range?.length ?? opened.facts.bytes);
+    return { facts: opened.facts, body: this.#follow(opened, start, end, options) };
+  }
+
+  head(key: string, options: Interruptible): Promise<ObjectFacts | undefined> {
+    return this.#requests.run("head", options, async (attempt) => {
+      const answer = await attempt.find({ method: "HEAD", key: this.#place.prefix + key });
+      await answer?.drop();
+      return answer && this.#factsOf(key, answer, lengthOf(answer));
+    });
+  }
+
+  /** How an object compares with what was to be written; undefined when there is none. */
+  async compare(
+    attempt: Attempt,
+    key: string,
+    bytes: number,
+    sha256: string,
+  ): Promise<"same" | "different" | undefined> {
+    const answer = await attempt.find({ method: "HEAD", key: this.#place.prefix + key }, "head");
+    if (answer === undefined) return undefined;
+    await answer.drop();
+    if (lengthOf(answer) !== bytes) return "different";
+    const known = answer.headers[SHA256_HEADER];
+    if (known !== undefined) return known === sha256 ? "same" : "different";
+    // Put there by another program.
+    const found = bytes === 0 ? undefined : await this.#open(attempt, key, 0, undefined);
+    const hash = createHash("sha256");
+    for await (const piece of found?.pieces ?? []) hash.update(piece);
+    return hex(hash.digest()) === sha256 ? "same" : "different";
+  }
+
+  /** From `start` on, to the end without a length. `etag`: that of the same object. */
+  async #open(
+    attempt: Attempt,
+    key: string,
+    start: number,
+    length: number | undefined,
+    etag?: string,
+  ): Promise<Opened | undefined> {
+    const whole = start === 0 && length === undefined;
+    const request = {
+      method: "GET",
+      key: this.#place.prefix + key,
+      headers: {
+        ...(whole ? {} : { range: `bytes=${start}-${length === undefined ? "" : start + length - 1}` }),
+        ...(etag === undefined ? {} : { "if-match": etag }),
+      },
+    } as const;
+    const answer = await attempt.find(request, "get").catch(async (error: unknown) => {
+      if (isStatus(error, 412)) throw new NodeError(`${this.#place.name}${key} was changed while it was read`);
+      if (!isStatus(error, 416) || length === undefined) throw error;
+      const found = await attempt.find({ method: "HEAD", key: request.key }, "head");
+      await found?.drop();
+      if (found === undefined) return undefined;
+      throw tooShort(this.#place.name + key, lengthOf(found), { start, length });
+    });
+    if (answer === undefined) return undefined;
+    const [, first, last, total] = /^bytes (\d+)-(\d+)\/(\d+)$/.exec(answer.headers["content-range"] ?? "") ?? [];
+    const bytes = answer.status === 206 ? Number(total) : lengthOf(answer);
+    const from = answer.status === 206 ? Number(first) : 0;
+    const end = answer.status === 206 ? Number(last) + 1 : bytes;
+    if (from !== start || !(end <= bytes)) {
+      await abandon(answer);
+      throw new NodeError(
+        `${this.#requests.transport.describe(request)}: it does not answer with the range that was asked for`,
+      );
+    }
+    if (length !== undefined && end !== start + length) {
+      await abandon(answer);
+      if (end < start + length) throw tooShort(this.#place.name + key, bytes, { start, length });
+      throw new NodeError(`${this.#requests.transport.describe(request)}: it answers with more than was asked for`);
+    }
+    return { facts: this.#factsOf(key, answer, bytes), pieces: answer.pieces };
+  }
+
+  /** The bytes from `start` to `end`: a connection that breaks is followed by another. */
+  async *#follow(
+    { facts, pieces }: Opened,
+    start: number,
+    end: number,
+    options: Interruptible,
+  ): AsyncGenerator<Uint8Array> {
+    const { key, etag } = facts;
+    let source: AsyncIterable<Uint8Array> = pieces;
+    let failures = 0;
+    for (let at = start; ; ) {
+      try {
+        for await (const piece of source) {
+          if (at + piece.length > end) throw this.#broken(key, "it answers with more than was asked for");
+          at += piece.length;
+          failures = 0;
+          yield piece;
+        }
+        if (at === end) return;
+        throw this.#broken(key, `its answer ends ${end - at} bytes too early`);
+      } catch (error) {
+        failures += 1;
+        await this.#requests.pause(failures, error, options);
+      }
+      const rest = await this.#requests.run("get", options, (attempt) => this.#open(attempt, key, at, end - at, etag));
+      if (rest === undefined) throw new NodeError(`${this.#place.name}${key} was removed while it was read`);
+      source = rest.pieces;
+    }
+  }
+
+  #factsOf(key: string, { headers }: S3Answer, bytes: number): ObjectFacts {
+    if (!Number.isSafeInteger(bytes) || bytes < 0) throw this.#broken(key, "it does not say how long the object is");
+    const modified = Date.parse(headers["last-modified"] ?? "");
+    return { key, bytes, etag: headers.etag ?? "", modified: Number.isNaN(modified) ? 0 : modified };
+  }
+
+  #broken(key: string, what: string): S3Fault {
+    const request = this.#requests.transport.describe({ method: "GET", key: this.#place.prefix + key });
+    return new S3Fault(`${request}: ${what}`, { code: "BrokenAnswer" });
+  }
+}
+
+/** The object has fewer bytes than were asked for. */
+export function tooShort(name: string, bytes: number, { start, length }: ByteRange): NodeError {
+  return new NodeError(
+    `${name} has ${bytes} bytes, and bytes ${start} to ${start + length - 1} were asked for: it is not the object that was written`,
+  );
+}
+
+const lengthOf = ({ headers }: S3Answer): number => Number(headers["content-length"] ?? Number.NaN);
+
+/** Ends the request, whose body nobody needs. */
+async function abandon({ pieces }: S3Answer): Promise<void> {
+  for await (const _piece of pieces) return;
+}
+
+async function* nothing(): AsyncGenerator<Uint8Array> {}

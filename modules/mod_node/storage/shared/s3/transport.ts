@@ -1,0 +1,216 @@
+/** One request to an S3 store: signed, sent, its answer read; repeated by others. */
+import { Readable } from "node:stream";
+import { AwsV4Signer } from "aws4fetch";
+import type { Dispatcher, Pool } from "undici";
+import { agentVersion } from "../../../util/agent_version.ts";
+import { failure, NodeError } from "../../../util/errors.ts";
+import type { CredentialSource, Credentials } from "./credentials.ts";
+import { faultOf, S3Fault, STALE_CREDENTIALS } from "./faults.ts";
+import type { RequestFigures } from "./figures.ts";
+import type { Payload } from "./objects.ts";
+import { piecesOf } from "./payload.ts";
+import type { Place } from "./settings.ts";
+
+export interface S3Request {
+  readonly method: "GET" | "HEAD" | "PUT" | "POST" | "DELETE";
+  /** With the prefix; empty for the bucket. */
+  readonly key: string;
+  readonly query?: Readonly<Record<string, string>>;
+  readonly headers?: Readonly<Record<string, string>>;
+  readonly body?: { readonly payload: Payload; readonly sha256: string } | undefined;
+  readonly signal?: AbortSignal | undefined;
+  readonly figures: RequestFigures;
+}
+
+export interface S3Answer {
+  readonly status: number;
+  readonly headers: Readonly<Record<string, string | undefined>>;
+  /** The body, to its end; leaving the loop ends the request. It must be read, or `drop` called. */
+  readonly pieces: AsyncIterable<Uint8Array>;
+  drop(): Promise<void>;
+}
+
+/** SHA-256 of nothing. */
+const EMPTY = "e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855";
+const MAX_HEADER_BYTES = 32 * 1024;
+/** A page of a list has at most 1000 keys of 1 KiB. */
+const MAX_TEXT_BYTES = 8 * 1024 * 1024;
+/** Shorter than servers keep a connection that nobody uses. */
+const KEEP_ALIVE_MS = 4000;
+
+export class Transport {
+  readonly #place: Place;
+  readonly #credentials: CredentialSource;
+  readonly #keys = new Map<string, ArrayBuffer>();
+  #pool: Promise<Pool> | undefined;
+  #closed = false;
+
+  constructor(place: Place, credentials: CredentialSource) {
+    this.#place = place;
+    this.#credentials = credentials;
+  }
+
+  /** The answer, where its status is below 300. @throws S3Fault, NodeError, or the reason of the signal */
+  async send(request: S3Request): Promise<S3Answer> {
+    const { figures } = request;
+    const began = performance.now();
+    figures.requests += 1;
+    try {
+      const credentials = await this.#credentials.current();
+      const { statusCode, headers, body } = await this.#dispatch(request, credentials);
+      if (statusCode >= 300) await this.#refuse(request, credentials, { statusCode, headers, body });
+      const pieces = this.#received(body, request, began);
+      const single = Object.entries(headers).map(([name, value]) => [name, Array.isArray(value) ? value[0] : value]);
+      return { status: statusCode, headers: Object.fromEntries(single), pieces, drop: () => drop(pieces) };
+    } catch (error) {
+      figures.errors += 1;
+      figures.time += performance.now() - began;
+      throw this.#faultFrom(error, request);
+    }
+  }
+
+  /** The body as text; for answers that are none of an object. */
+  async text(request: S3Request): Promise<string> {
+    return textOf((await this.send(request)).pieces);
+  }
+
+  async close(): Promise<void> {
+    this.#closed = true;
+    await (await this.#pool)?.destroy();
+  }
+
+  /** `PUT s3://bucket/key`, for messages. */
+  describe({ method, key, query }: Pick<S3Request, "method" | "key" | "query">): string {
+    const { bucket } = this.#place;
+    const [first] = Object.keys(query ?? {});
+    return `${method} s3://${bucket}/${key}${first === undefined ? "" : `?${first}`}`;
+  }
+
+  async #dispatch(request: S3Request, credentials: Credentials): Promise<Dispatcher.ResponseData> {
+    const { method, body, signal, figures } = request;
+    const signed = await this.#sign(request, credentials);
+    signal?.throwIfAborted();
+    if (this.#closed) throw failure("STORE_CLOSED");
+    const pool = await (this.#pool ??= this.#open());
+    const { pathname, search } = signed.url;
+    return pool.request({
+      method,
+      path: pathname + search,
+      headers: {
+        ...Object.fromEntries(signed.headers),
+        ...(body === undefined ? {} : { "content-length": String(body.payload.length) }),
+      },
+      body: body === undefined ? null : sendable(body.payload, figures),
+      signal: signal ?? null,
+    });
+  }
+
+  /** The hash of what is sent is signed: the store refuses what was changed on its way, with TLS and without. */
+  #sign({ method, key, query = {}, headers, body }: S3Request, credentials: Credentials) {
+    const { origin, root, region } = this.#place;
+    const path = root + key.split("/").map(encoded).join("/");
+    const pairs = Object.entries(query).map(([name, value]) => `${encoded(name)}=${encoded(value)}`);
+    const signer = new AwsV4Signer({
+      method,
+      url: `${origin}${key === "" ? path.replace(/(?<=.)\/$/, "") : path}${pairs.length > 0 ? `?${pairs.join("&")}` : ""}`,
+      headers: { ...headers, "user-agent": agentVersion, "x-amz-content-sha256": body?.sha256 ?? EMPTY },
+      accessKeyId: credentials.accessKeyId,
+      secretAccessKey: credentials.secretAccessKey,
+      ...(credentials.sessionToken === undefined ? {} : { sessionToken: credentials.sessionToken }),
+      service: "s3",
+      region,
+      cache: this.#keys,
+    });
+    return signer.sign();
+  }
+
+  async #open(): Promise<Pool> {
+    const { origin, limits } = this.#place;
+    const { Pool } = await import("undici");
+    return new Pool(origin, {
+      connections: limits.connections,
+      pipelining: 1,
+      allowH2: false,
+      keepAliveTimeout: KEEP_ALIVE_MS,
+      keepAliveMaxTimeout: KEEP_ALIVE_MS,
+      maxHeaderSize: MAX_HEADER_BYTES,
+      headersTimeout: limits.stall,
+      bodyTimeout: limits.stall,
+      connect: { timeout: limits.connect },
+    });
+  }
+
+  async #refuse(
+    request: S3Request,
+    credentials: Credentials,
+    { statusCode, headers, body }: Pick<Dispatcher.ResponseData, "statusCode" | "headers" | "body">,
+  ): Promise<never> {
+    // Of an answer that breaks off, the status is enough.
+    const text = await textOf(body).catch(() => "");
+    const fault = faultOf(statusCode, headers, text, this.describe(request));
+    if (!STALE_CREDENTIALS.has(fault.code) || !(await this.#credentials.renewed(credentials))) throw fault;
+    throw new S3Fault(fault.message, { code: "RenewedCredentials", cause: fault });
+  }
+
+  async *#received(body: AsyncIterable<Uint8Array>, request: S3Request, began: number): AsyncGenerator<Uint8Array> {
+    const { figures } = request;
+    try {
+      for await (const piece of body) {
+        figures.received += piece.length;
+        yield piece;
+      }
+    } catch (error) {
+      figures.errors += 1;
+      throw this.#faultFrom(error, request);
+    } finally {
+      figures.time += performance.now() - began;
+    }
+  }
+
+  #faultFrom(error: unknown, request: S3Request): unknown {
+    if (this.#closed) return failure("STORE_CLOSED");
+    if (request.signal?.aborted === true) return request.signal.reason;
+    if (error instanceof S3Fault || NodeError.is(error)) return error;
+    return noAnswer(error, this.describe(request));
+  }
+}
+
+/** A connection that failed, or an answer that broke off. */
+export function noAnswer(error: unknown, request: string): S3Fault {
+  const { code = "", message, errors } = error as NodeJS.ErrnoException & { errors?: readonly Error[] };
+  const reason = message || errors?.[0]?.message || code;
+  return new S3Fault(`${request}: ${reason}`, { code, cause: error });
+}
+
+/** As S3 has it: everything but letters, digits and `-_.~`. */
+const encoded = (text: string): string =>
+  encodeURIComponent(text).replace(/[!'()*]/g, (character) => `%${character.charCodeAt(0).toString(16).toUpperCase()}`);
+
+function sendable(payload: Payload, figures: RequestFigures): Uint8Array | Readable {
+  if (!(payload instanceof Uint8Array))
+    return Readable.from(counting(piecesOf(payload), figures), { highWaterMark: 1 });
+  figures.sent += payload.length;
+  return payload;
+}
+
+async function* counting(pieces: AsyncIterable<Uint8Array>, figures: RequestFigures): AsyncGenerator<Uint8Array> {
+  for await (const piece of pieces) {
+    figures.sent += piece.length;
+    yield piece;
+  }
+}
+
+async function drop(pieces: AsyncIterable<Uint8Array>): Promise<void> {
+  for await (const _piece of pieces);
+}
+
+async function textOf(body: AsyncIterable<Uint8Array>): Promise<string> {
+  const pieces: Uint8Array[] = [];
+  let length = 0;
+  for await (const piece of body) {
+    length += piece.length;
+    if (length > MAX_TEXT_BYTES) throw new RangeError(`it answers with more than ${MAX_TEXT_BYTES} bytes of text`);
+    pieces.push(piece);
+  }
+  return Buffer.concat(pieces).toString();
+}

@@ -1,0 +1,168 @@
+/** Objects too large for one request: sent in parts, which become the object at the end or are removed. */
+import { createHash } from "node:crypto";
+import { mapConcurrent } from "../../../util/async/map_concurrent.ts";
+import { S3Fault } from "./faults.ts";
+import type { Interruptible, Payload, PutNewResult } from "./objects.ts";
+import { sha256Of, slice } from "./payload.ts";
+import { type Reads, SHA256_HEADER } from "./reads.ts";
+import { hex, isStatus, type Requests } from "./requests.ts";
+import type { Place } from "./settings.ts";
+import { childrenOf, escaped, textOf, type XmlElement } from "./xml.ts";
+
+/** No store takes more. */
+const MAX_PARTS = 10_000;
+const PARTS_AT_ONCE = 2;
+/** For the removal of parts after a failure, in milliseconds. */
+const ABANDON_WITHIN = 10_000;
+
+export class Uploads {
+  readonly #place: Place;
+  readonly #requests: Requests;
+  readonly #reads: Reads;
+
+  constructor(place: Place, requests: Requests, reads: Reads) {
+    this.#place = place;
+    this.#requests = requests;
+    this.#reads = reads;
+  }
+
+  /** `sha256`: of the payload. `onlyNew`: an object that is there is left as it is. */
+  async put(
+    key: string,
+    payload: Payload,
+    sha256: string,
+    onlyNew: boolean,
+    options: Interruptible,
+  ): Promise<PutNewResult> {
+    const there = onlyNew ? await this.#compare(key, payload, sha256, options) : undefined;
+    if (there !== undefined) return there;
+    const uploadId = await this.#begin(key, sha256, options);
+    try {
+      const etags = await Array.fromAsync(
+        mapConcurrent(this.#partsOf(payload), PARTS_AT_ONCE, ({ part, number }) =>
+          this.#send(key, uploadId, number, part, options),
+        ),
+      );
+      return await this.#complete(key, payload, sha256, uploadId, etags, onlyNew, options);
+    } catch (error) {
+      await this.#abandon(key, uploadId, AbortSignal.timeout(ABANDON_WITHIN)).catch(() => {});
+      throw error;
+    }
+  }
+
+  /** Removes the parts of uploads under a prefix, and gives the number of those. */
+  async abandonAll(prefix: string, { signal }: Interruptible): Promise<number> {
+    let count = 0;
+    for (let markers: Record<string, string> | undefined = {}; markers !== undefined; ) {
+      const query = { uploads: "", prefix: this.#place.prefix + prefix, ...markers };
+      const page = await this.#requests.run("list", { signal }, (attempt) =>
+        attempt.xml({ method: "GET", key: "", query }),
+      );
+      for (const upload of childrenOf(page, "Upload")) {
+        const key = textOf(upload, "Key") ?? "";
+        if (!key.startsWith(query.prefix)) continue;
+        await this.#abandon(key.slice(this.#place.prefix.length), textOf(upload, "UploadId") ?? "", signal);
+        count += 1;
+      }
+      markers = nextMarkers(page);
+    }
+    return count;
+  }
+
+  *#partsOf(payload: Payload): Generator<{ part: Payload; number: number }> {
+    const size = Math.max(this.#place.limits.part, Math.ceil(payload.length / MAX_PARTS));
+    for (let at = 0, number = 1; at < payload.length; at += size, number += 1) {
+      yield { part: slice(payload, at, Math.min(size, payload.length - at)), number };
+    }
+  }
+
+  #compare(key: string, payload: Payload, sha256: string, options: Interruptible) {
+    return this.#requests.run("head", options, (attempt) => this.#reads.compare(attempt, key, payload.length, sha256));
+  }
+
+  #begin(key: string, sha256: string, options: Interruptible): Promise<string> {
+    return this.#requests.run("upload", options, async (attempt) => {
+      const headers = { [SHA256_HEADER]: sha256, "content-type": "application/octet-stream" };
+      const begun = await attempt.xml({ ...this.#post(key), query: { uploads: "" }, headers });
+      const id = textOf(begun, "UploadId");
+      if (!id)
+        throw new S3Fault(`POST ${this.#place.name}${key}?uploads: it names no upload`, { code: "BrokenAnswer" });
+      return id;
+    });
+  }
+
+  async #send(
+    key: string,
+    uploadId: string,
+    number: number,
+    payload: Payload,
+    options: Interruptible,
+  ): Promise<string> {
+    const sha256 = hex(await sha256Of(payload));
+    return this.#requests.run("part", options, async (attempt) => {
+      const query = { partNumber: String(number), uploadId };
+      const { headers } = await attempt.tell({ ...this.#post(key), method: "PUT", query, body: { payload, sha256 } });
+      return headers.etag ?? "";
+    });
+  }
+
+  #complete(
+    key: string,
+    payload: Payload,
+    sha256: string,
+    uploadId: string,
+    etags: readonly string[],
+    onlyNew: boolean,
+    options: Interruptible,
+  ): Promise<PutNewResult> {
+    const parts = etags.map(
+      (etag, index) => `<Part><PartNumber>${index + 1}</PartNumber><ETag>${escaped(etag)}</ETag></Part>`,
+    );
+    const body = xmlBody(`<CompleteMultipartUpload>${parts.join("")}</CompleteMultipartUpload>`);
+    return this.#requests.run("upload", options, async (attempt) => {
+      try {
+        const headers = { "content-type": "application/xml", ...(onlyNew ? { "if-none-match": "*" } : {}) };
+        const answer = await attempt.xml({ ...this.#post(key), query: { uploadId }, headers, body });
+        // The status is sent before it is known whether it succeeds.
+        if (answer.name === "Error") throw this.#failed(key, answer);
+        return "written";
+      } catch (error) {
+        // Of an upload that is gone, an earlier attempt may have made the object.
+        if (!isStatus(error, 412) && !(isStatus(error, 404) && attempt.number > 1)) throw error;
+        const there = await this.#reads.compare(attempt, key, payload.length, sha256);
+        if (there === undefined) throw error;
+        await this.#abandon(key, uploadId, options.signal);
+        return there;
+      }
+    });
+  }
+
+  #failed(key: string, answer: XmlElement): S3Fault {
+    const code = textOf(answer, "Code") ?? "";
+    const status = code === "PreconditionFailed" ? 412 : code === "NoSuchUpload" ? 404 : 500;
+    return new S3Fault(`POST ${this.#place.name}${key}: ${code}: ${textOf(answer, "Message") ?? ""}`, { status, code });
+  }
+
+  async #abandon(key: string, uploadId: string, signal: AbortSignal | undefined): Promise<void> {
+    await this.#requests.run("upload", { signal }, async (attempt) => {
+      const answer = await attempt.find({ ...this.#post(key), method: "DELETE", query: { uploadId } });
+      await answer?.drop();
+    });
+  }
+
+  #post(key: string) {
+    return { method: "POST", key: this.#place.prefix + key } as const;
+  }
+}
+
+/** What is sent that is no object. */
+export function xmlBody(text: string): { payload: Uint8Array; sha256: string } {
+  const payload = Buffer.from(text);
+  return { payload, sha256: createHash("sha256").update(payload).digest("hex") };
+}
+
+function nextMarkers(page: XmlElement): Record<string, string> | undefined {
+  if (textOf(page, "IsTruncated") !== "true") return undefined;
+  const [key, upload] = [textOf(page, "NextKeyMarker"), textOf(page, "NextUploadIdMarker")];
+  return key && upload ? { "key-marker": key, "upload-id-marker": upload } : undefined;
+}

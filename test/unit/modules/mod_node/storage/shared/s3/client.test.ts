@@ -1,0 +1,157 @@
+import assert from "node:assert/strict";
+import { after, test } from "node:test";
+import { openS3 } from "#node/storage/shared/s3/client.ts";
+import type { ObjectStore } from "#node/storage/shared/s3/objects.ts";
+import type { Limits } from "#node/storage/shared/s3/settings.ts";
+import { S3Server } from "#test/support/engines/s3_server.ts";
+import { noVersitygw, type S3Engine, startVersitygw } from "#test/support/engines/versitygw.ts";
+import { fileOf, readStream, storeContract } from "./contract.ts";
+
+const URL = "s3://bucket/some/prefix";
+
+function open(endpoint: string, limits: Partial<Limits> = {}, settings = { url: URL }): ObjectStore {
+  const environment = { AWS_ACCESS_KEY_ID: "test", AWS_SECRET_ACCESS_KEY: "test-secret" };
+  return openS3({ ...settings, endpoint, limits }, environment);
+}
+
+/** One server for all tests of the contract, started by the first. */
+function shared(start: () => Promise<S3Engine | S3Server>): () => Promise<ObjectStore> {
+  let server: Promise<S3Engine | S3Server> | undefined;
+  after(async () => (await server)?.[Symbol.asyncDispose]());
+  return async () => open((await (server ??= start())).endpoint);
+}
+
+storeContract(
+  "the server of the tests",
+  shared(() => S3Server.start("bucket")),
+);
+storeContract(
+  "versitygw",
+  shared(() => startVersitygw("bucket")),
+  { skip: noVersitygw },
+);
+
+const PART = 5 * 1024 * 1024;
+const large = Buffer.alloc(2 * PART + 1000, "a large object, in parts; ");
+
+for (const [name, skip, start] of [
+  ["the server of the tests", false, () => S3Server.start("bucket")],
+  ["versitygw", noVersitygw, () => startVersitygw("bucket")],
+] as const) {
+  test(`${name}: a large object is sent in parts, as a new one only once, and nothing of it stays behind`, {
+    skip,
+  }, async () => {
+    await using server = await start();
+    const store = open(server.endpoint, { part: PART });
+    const payload = { file: fileOf(large, PART), start: 0, length: large.length };
+    assert.equal(await store.putNew("large", payload), "written");
+    assert.deepEqual([store.figures.part.requests, store.figures.upload.requests], [3, 2]);
+    assert.ok((await readStream((await store.stream("large"))?.body ?? assert.fail())).equals(large));
+    assert.equal(await store.putNew("large", large), "same");
+    assert.equal(store.figures.part.requests, 3);
+    assert.equal(await store.putNew("large", Buffer.alloc(large.length, "another")), "different");
+    await store.put("large", Buffer.alloc(large.length, "another"));
+    assert.equal(Buffer.from((await store.read("large", { start: PART, length: 7 })) ?? "").length, 7);
+    const racing = [1, 2].map((each) => store.putNew("raced", Buffer.alloc(large.length, String(each))));
+    assert.deepEqual((await Promise.all(racing)).toSorted(), ["different", "written"]);
+    assert.equal(await store.abandonUploads(""), 0);
+    await store.close();
+  });
+}
+
+test("an upload that fails or is ended leaves no parts, and those of a host that died are abandoned", async () => {
+  await using server = await S3Server.start("bucket");
+  const store = open(server.endpoint, { part: PART });
+  const bucket = server.bucket("bucket");
+  const file = {
+    read: async () => {
+      throw new Error("the disk is gone");
+    },
+  };
+  const sha256 = new Uint8Array(32);
+  const failed = store.putNew("a", { file, start: 0, length: large.length }, { sha256 });
+  await assert.rejects(failed, /a file to be stored cannot be read: the disk is gone/);
+  assert.equal(bucket.uploads.size, 0);
+  const over = new AbortController();
+  bucket.putPart = () => {
+    over.abort(new Error("no longer wanted"));
+    return '"etag"';
+  };
+  await assert.rejects(store.putNew("b", large, { signal: over.signal }), /no longer wanted/);
+  assert.equal(bucket.uploads.size, 0);
+  bucket.beginUpload("some/prefix/left", {});
+  bucket.beginUpload("some/prefix/right", {});
+  bucket.beginUpload("of/others", {});
+  assert.equal(await store.abandonUploads("l"), 1);
+  assert.equal(await store.abandonUploads(""), 1);
+  assert.deepEqual(
+    [...bucket.uploads.values()].map(({ key }) => key),
+    ["of/others"],
+  );
+  await store.close();
+});
+
+test("lists go on page by page, and many are deleted with few requests", async () => {
+  await using server = await S3Server.start("bucket");
+  const store = open(server.endpoint);
+  const bucket = server.bucket("bucket");
+  const keys = Array.from({ length: 2500 }, (_, index) => `k${String(index).padStart(5, "0")} &`);
+  for (const key of keys) bucket.put(`some/prefix/${key}`, Buffer.alloc(1), {}, true);
+  bucket.put("some/prefiy", Buffer.alloc(1), {}, true);
+  const pages = await Array.fromAsync(store.list("k"));
+  assert.deepEqual(
+    pages.map(({ length }) => length),
+    [1000, 1000, 500],
+  );
+  assert.deepEqual(
+    pages.flat().map(({ key }) => key),
+    keys,
+  );
+  await store.delete(keys);
+  assert.deepEqual([...bucket.objects.keys()], ["some/prefiy"]);
+  assert.deepEqual([store.figures.list.requests, store.figures.delete.requests], [3, 3]);
+  await store.close();
+});
+
+test("what does not pass by itself says what to do", async () => {
+  await using server = await S3Server.start("bucket");
+  const rejects = async (message: RegExp, store = open(server.endpoint)) => {
+    await assert.rejects(store.check(), (error: Error & { code?: string }) => {
+      assert.match(error.message, message);
+      assert.equal(error.code, undefined);
+      return true;
+    });
+    await store.close();
+  };
+  await rejects(/none\/.*NoSuchBucket.*create the bucket/, open(server.endpoint, {}, { url: "s3://none" }));
+  server.clock = () => Date.now() + 3_600_000;
+  await rejects(/403 RequestTimeTooSkewed: .* set it, and keep it right by NTP/);
+  const skewed = open(server.endpoint);
+  await assert.rejects(skewed.head("a"), /RequestTimeTooSkewed: the clock of the store is 3\d{3} s ahead/);
+  await skewed.close();
+  server.clock = Date.now;
+  server.ignoresIfNoneMatch = true;
+  await rejects(/does not honour conditional writes/);
+  assert.equal(server.bucket("bucket").objects.size, 0);
+  server.users[0] = { accessKeyId: "test", secretAccessKey: "other" };
+  const store = open(server.endpoint);
+  await assert.rejects(store.put("a", Uint8Array.of(1)), {
+    message: /^PUT s3:\/\/bucket\/some\/prefix\/a: 403 SignatureDoesNotMatch: .*check the credentials/,
+  });
+  assert.equal(store.figures.put.requests, 1);
+  await store.close();
+});
+
+test("a store that is not there is unavailable", async () => {
+  const server = await S3Server.start("bucket");
+  const { endpoint } = server;
+  await server[Symbol.asyncDispose]();
+  const store = open(endpoint, { patience: 100 });
+  await assert.rejects(store.head("a"), {
+    code: "STORE_UNAVAILABLE",
+    message: /HEAD s3:\/\/bucket\/some\/prefix\/a: .*ECONNREFUSED/,
+  });
+  assert.equal(store.figures.head.errors, store.figures.head.requests);
+  await store.close();
+  await assert.rejects(store.head("a"), { code: "STORE_CLOSED" });
+});
