@@ -102,9 +102,9 @@ export class LocalNode implements LowLevelNode {
     this.denylists = this.#denylistsOf(options);
     this.pins = new Pins(this.blocks, metadata, this.lock);
     const sharded = () => repo.config.value("Experimental.ShardingEnabled");
-    this.files = new Namespace({ blocks: this.blocks, metadata, lock: this.lock, sharded, log: this.log });
-    this.blocks.pending = this.files;
-    if (this.wholeBlocks !== this.blocks) this.wholeBlocks.pending = this.files;
+    const { lock, log } = this;
+    this.files = new Namespace({ blocks: this.blocks, metadata, lock, sharded, log, shared: shared !== undefined });
+    for (const blocks of [this.blocks, this.wholeBlocks]) blocks.pending = this.files;
     this.scratch = scratchOf(repo);
     this.keys = new Keystore(join(repo.path, "keystore"), repo.identity.peerId);
     this.offline = options.offline ?? false;

@@ -3,11 +3,17 @@ export class ByteReader {
   readonly #source: AsyncIterator<Uint8Array>;
   #piece: Uint8Array | undefined;
   #left: number;
+  #taken = 0;
 
   /** Takes `limit` bytes at most. */
   constructor(source: AsyncIterable<Uint8Array>, limit = Number.POSITIVE_INFINITY) {
     this.#source = source[Symbol.asyncIterator]();
     this.#left = limit;
+  }
+
+  /** Bytes that were given out. */
+  get taken(): number {
+    return this.#taken;
   }
 
   /** Whether anything is left. */
@@ -50,5 +56,6 @@ export class ByteReader {
     const piece = this.#piece as Uint8Array;
     this.#piece = length < piece.length ? piece.subarray(length) : undefined;
     this.#left -= length;
+    this.#taken += length;
   }
 }

@@ -22,6 +22,10 @@ export interface FolderDeps {
   readonly sharded: () => boolean;
   /** Called with every change. */
   readonly changed: (change: Change) => void;
+  /** Called with every entry that is looked up; for trees that several hosts change. */
+  readonly looked?: ((folder: Folder, name: string) => void) | undefined;
+  /** Called when a directory and everything below is stored. */
+  readonly stored?: ((folder: Folder) => void) | undefined;
 }
 
 export interface FileEntry {
@@ -88,13 +92,17 @@ export class Folder {
 
   /** The link of an entry, as it was when the entry was last stored. */
   find(name: string): Promise<PbLink | undefined> {
+    this.#deps.looked?.(this, name);
     return this.#directory.find(name);
   }
 
   /** @throws NodeError when there is no such entry, or one that MFS cannot hold */
   async child(name: string): Promise<Folder | FileEntry> {
     const loaded = this.#loaded.get(name);
-    if (loaded !== undefined) return loaded;
+    if (loaded !== undefined) {
+      this.#deps.looked?.(this, name);
+      return loaded;
+    }
     const link = await this.find(name);
     if (link === undefined) throw missing();
     const bytes = await this.#deps.read(link.cid);
@@ -144,6 +152,7 @@ export class Folder {
 
   /** Hands the changed blocks in it and below to the sink. Iterative, since trees may be arbitrarily deep. */
   async write(sink: BlockSink, settled: OnStored[]): Promise<Built> {
+    this.#deps.stored?.(this);
     const changed: Folder[] = [this];
     for (const folder of changed) {
       for (const name of folder.#dirty) changed.push(folder.#loaded.get(name) as Folder);

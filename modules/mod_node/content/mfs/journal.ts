@@ -1,16 +1,24 @@
 /**
  * How MFS is kept in the metadata: a root, and a journal of the changes since. The cost of a change does not depend on
- * the size of the directories above it. From time to time the root is stored anew and the journal is emptied.
+ * the size of the directories above it. From time to time the root is stored anew, and the journal loses what is part of it. Where
+ * several hosts share the metadata, the order in the journal is that in which all of them have made their changes.
  */
 import { CID } from "multiformats/cid";
 import { hashCoded, hashUnavailable } from "../../formats/cid/hashes.ts";
 import { parseCid } from "../../formats/cid/text.ts";
 import type { PbLink } from "../../formats/dag_pb/dag_pb.ts";
-import type { MetadataStore } from "../../storage/metadata/store.ts";
+import type { KeyRange, MetadataStore, MetadataWriter } from "../../storage/metadata/store.ts";
 import type { CidSettings } from "../unixfs/build.ts";
 
+const folder = "files/";
 /** Key of the root; the value is the bytes of its CID. */
-export const rootKey = "files/root";
+export const rootKey = `${folder}root`;
+/**
+ * The number of the first change that is not part of the root, and that of the next one. Numbers go on, so that other hosts miss
+ * none. Versions without this key count from 0 again once the root is stored, and may find it here: of no harm, as numbers
+ * only have to grow.
+ */
+const numbersKey = `${folder}numbers`;
 
 /** A change in one directory: an entry was put or removed, or new settings were given. */
 export type Change = { readonly at: readonly string[] } & (
@@ -20,7 +28,7 @@ export type Change = { readonly at: readonly string[] } & (
 );
 
 /** Changes in the order in which they were made. */
-const prefix = "files/change/";
+const prefix = `${folder}change/`;
 const digits = 16;
 
 type Record = { readonly at: readonly string[] } & (
@@ -46,17 +54,87 @@ function changeOf(record: Record): Change {
   return { at, settings: { version, hash } };
 }
 
+/** What the journal and the root lead to, as they were at one moment. */
+export interface MfsState {
+  /** Undefined in a repo whose MFS was never changed. */
+  readonly root: CID | undefined;
+  /** Since the root was stored, in order. */
+  readonly changes: readonly Change[];
+}
+
+/** A call that has run on the tree. */
+export interface CallMade {
+  readonly changes: readonly Change[];
+  /** Whether one of these changes, made before it, could have led to another result. */
+  dependsOn(changes: readonly Change[]): boolean;
+}
+
+/** What `append` did. */
+export interface Appended {
+  /** What other hosts have added before; to be made in the tree. */
+  readonly others: readonly Change[];
+  /** For each call whether it must run again: its changes were not added. */
+  readonly overtaken: readonly boolean[];
+}
+
+interface Numbers {
+  /** Changes with lower numbers are part of the root. */
+  readonly contained: number;
+  /** Every change has a lower number. */
+  readonly next: number;
+}
+
+const encodeNumbers = ({ contained, next }: Numbers): Uint8Array => Buffer.from(JSON.stringify([contained, next]));
+
+function decodeNumbers(bytes: Uint8Array): Numbers {
+  const [contained, next] = JSON.parse(Buffer.from(bytes).toString()) as [number, number];
+  return { contained, next };
+}
+
+type Entries = Iterable<readonly [key: string, value: Uint8Array]>;
+
+/** What a listing of the folder has. */
+class Listed {
+  readonly changes: Change[] = [];
+  root: CID | undefined;
+  numbers: Numbers = { contained: 0, next: 0 };
+
+  add(key: string, value: Uint8Array): void {
+    if (key === rootKey) this.root = CID.decode(value);
+    else if (key === numbersKey) this.#count(decodeNumbers(value));
+    else if (key.startsWith(prefix)) {
+      this.changes.push(changeOf(JSON.parse(Buffer.from(value).toString())));
+      this.#count({ contained: 0, next: Number(key.slice(prefix.length)) + 1 });
+    }
+  }
+
+  #count({ contained, next }: Numbers): void {
+    this.numbers = {
+      contained: Math.max(contained, this.numbers.contained),
+      next: Math.max(next, contained, this.numbers.next),
+    };
+  }
+
+  static of(entries: Entries): Listed {
+    const listed = new Listed();
+    for (const [key, value] of entries) listed.add(key, value);
+    return listed;
+  }
+}
+
 export class Journal {
   readonly #metadata: MetadataStore;
+  /** Number of the next change: those before were seen. */
   #next = 0;
+  #length = 0;
 
   constructor(metadata: MetadataStore) {
     this.#metadata = metadata;
   }
 
-  /** Number of changes in the journal. */
+  /** Number of changes in the journal, as far as it was read. */
   get length(): number {
-    return this.#next;
+    return this.#length;
   }
 
   /** Undefined in a repo whose MFS was never changed. */
@@ -71,34 +149,102 @@ export class Journal {
     return true;
   }
 
-  /** The changes since the root was stored. To be read once, before anything is added. */
-  async changes(): Promise<Change[]> {
-    const found: Change[] = [];
-    for await (const [key, value] of this.#metadata.range({ prefix })) {
-      found.push(changeOf(JSON.parse(Buffer.from(value).toString())));
-      this.#next = Number(key.slice(prefix.length)) + 1;
-    }
-    return found;
+  /** All that there is; to be read before anything is added. */
+  async state(): Promise<MfsState> {
+    const listed = await this.#list({ prefix: folder });
+    this.#next = listed.numbers.next;
+    this.#length = listed.changes.length;
+    return listed;
   }
 
-  /** All of them are durable when it resolves, none when it rejects. */
+  /** All of them are durable when it resolves, none when it rejects. For a store of this host alone. */
   async add(changes: readonly Change[]): Promise<void> {
     const first = this.#next;
-    const values = changes.map((change) => Buffer.from(JSON.stringify(recordOf(change))));
-    await this.#metadata.transaction((writer) => {
-      for (const [at, value] of values.entries()) writer.put(keyOf(first + at), value);
-    });
+    await this.#metadata.transaction((writer) => putAll(writer, first, changes));
     this.#next = first + changes.length;
+    this.#length += changes.length;
   }
 
-  /** Stores a root that contains all changes. */
+  /**
+   * What other hosts have added since it was read last, or since the last `append`; undefined when a root was stored that has some of
+   * it: then the state is to be read again.
+   */
+  async since(): Promise<readonly Change[] | undefined> {
+    const known = await this.#metadata.get(numbersKey);
+    if (known === undefined || decodeNumbers(known).next === this.#next) return [];
+    const { changes, numbers } = await this.#list(unseen(this.#next));
+    if (numbers.contained > this.#next) return undefined;
+    this.#next = numbers.next;
+    this.#length += changes.length;
+    return changes;
+  }
+
+  /**
+   * Adds the changes of calls, in one transaction, after those of other hosts; but not of a call that depends on what others have
+   * added meanwhile, or on such a call.
+   */
+  async append(calls: readonly CallMade[]): Promise<Appended> {
+    const first = this.#next;
+    const appended = await this.#metadata.transaction((writer) => {
+      const { changes: others, numbers } = Listed.of(writer.range(unseen(first)));
+      if (numbers.contained > first) return undefined;
+      const before = [...others];
+      let at = Math.max(numbers.next, first);
+      const overtaken = calls.map((call) => {
+        const isOvertaken = call.dependsOn(before);
+        if (isOvertaken) before.push(...call.changes);
+        else at = putAll(writer, at, call.changes);
+        return isOvertaken;
+      });
+      if (at > numbers.next) writer.put(numbersKey, encodeNumbers({ ...numbers, next: at }));
+      return { others, overtaken, next: at };
+    });
+    if (appended === undefined) return { others: [], overtaken: calls.map(() => true) };
+    this.#length += appended.next - this.#next;
+    this.#next = appended.next;
+    return appended;
+  }
+
+  /** Stores a root that contains all changes that were read or added here; later ones stay. */
   async keep(root: CID): Promise<void> {
+    const next = this.#next;
     await this.#metadata.transaction((writer) => {
+      const kept = writer.get(numbersKey);
+      const numbers = kept === undefined ? { contained: 0, next: 0 } : decodeNumbers(kept);
+      // Another host has stored a later one.
+      if (numbers.contained > next) return;
       writer.put(rootKey, root.bytes);
+      writer.put(numbersKey, encodeNumbers({ contained: next, next: Math.max(numbers.next, next) }));
+      for (const [key] of [...writer.range({ prefix })]) if (key < keyOf(next)) writer.delete(key);
+    });
+    this.#length = 0;
+  }
+
+  /** Stores a root instead of all that there is. Other hosts read it anew. */
+  async replace(root: CID): Promise<void> {
+    await this.#metadata.transaction((writer) => {
+      const next = Listed.of(writer.range({ prefix: folder })).numbers.next + 1;
+      writer.put(rootKey, root.bytes);
+      writer.put(numbersKey, encodeNumbers({ contained: next, next }));
       for (const [key] of [...writer.range({ prefix })]) writer.delete(key);
     });
-    this.#next = 0;
+  }
+
+  async #list(range: KeyRange): Promise<Listed> {
+    const listed = new Listed();
+    for await (const [key, value] of this.#metadata.range(range)) listed.add(key, value);
+    return listed;
   }
 }
 
 const keyOf = (at: number): string => prefix + String(at).padStart(digits, "0");
+
+/** The changes from a number on, and what follows them in the folder: one listing is one moment. */
+const unseen = (next: number): KeyRange => ({ prefix: folder, ...(next > 0 && { after: keyOf(next - 1) }) });
+
+/** The number after the last. */
+function putAll(writer: MetadataWriter, first: number, changes: readonly Change[]): number {
+  for (const [at, change] of changes.entries())
+    writer.put(keyOf(first + at), Buffer.from(JSON.stringify(recordOf(change))));
+  return first + changes.length;
+}

@@ -3,13 +3,18 @@ import type { CID } from "multiformats/cid";
 import { failure, NodeError } from "../../util/errors.ts";
 import type { NodeLog } from "../../util/log.ts";
 import { Folder, type FolderDeps } from "./folder.ts";
-import type { Change, Journal } from "./journal.ts";
+import type { Change, MfsState } from "./journal.ts";
 import { lookupFolder } from "./lookup.ts";
 
 /** @throws what `deps.read` throws unless that is a NodeError; NodeError FILES_ROOT_LOST */
-export async function loadTree(cid: CID, journal: Journal, deps: FolderDeps, log: NodeLog): Promise<Folder> {
+export async function loadTree(
+  cid: CID,
+  { changes }: Pick<MfsState, "changes">,
+  deps: FolderDeps,
+  log: NodeLog,
+): Promise<Folder> {
   const root = await openRoot(cid, deps);
-  for (const change of await journal.changes()) {
+  for (const change of changes) {
     try {
       await replay(root, change);
     } catch (error) {
@@ -33,7 +38,8 @@ async function openRoot(cid: CID, deps: FolderDeps): Promise<Folder> {
 export const rootLost = (cid: CID, error: unknown): NodeError =>
   failure("FILES_ROOT_LOST", { cid: cid.toString(), reason: (error as Error).message }, error);
 
-async function replay(root: Folder, change: Change): Promise<void> {
+/** Makes a change that is in the journal. @throws NodeError when the tree has no place for it */
+export async function replay(root: Folder, change: Change): Promise<void> {
   const folder = await lookupFolder(root, { segments: change.at });
   if ("put" in change) await folder.put(change.put);
   else if ("remove" in change) await folder.remove(change.remove);

@@ -2,32 +2,31 @@
  * MFS, the mutable file system of a node: a tree of directories under one root. Every state that was answered as
  * flushed survives a crash.
  *
- * Changes are made in memory, one at a time. A commit writes them to the journal or, now and then, stores the root that
- * they lead to. Calls that come while a commit is being written share the next one.
+ * Changes are made in memory, one at a time, and committed to the journal: by `commits.ts` where this host alone has the tree, and by
+ * `rounds.ts` where several do.
  */
 import { setTimeout as sleep } from "node:timers/promises";
 import type { CID } from "multiformats/cid";
 import { dagPb } from "../../formats/cid/codecs.ts";
 import { BlockBatch } from "../../storage/blockstore/batch.ts";
 import type { BlockService, PendingBlocks, ReadOptions } from "../../storage/blockstore/block_service.ts";
-import type { Block } from "../../storage/blockstore/store.ts";
 import type { MetadataStore } from "../../storage/metadata/store.ts";
 import { KeyedMutex } from "../../util/async/keyed_mutex.ts";
 import { SharedLock } from "../../util/async/shared_lock.ts";
 import { NodeError } from "../../util/errors.ts";
 import type { NodeLog } from "../../util/log.ts";
 import { nodeReader, type ReadBlock } from "../dag/reader.ts";
-import { type Built, type CidSettings, defaultCid } from "../unixfs/build.ts";
+import type { Built, CidSettings } from "../unixfs/build.ts";
 import { buildDirectory } from "../unixfs/directory.ts";
+import { Commits } from "./commits.ts";
 import type { OnStored } from "./directory.ts";
-import { type Folder, type FolderDeps, kindOf } from "./folder.ts";
+import { type Folder, kindOf } from "./folder.ts";
 import { GcGuard } from "./gc_guard.ts";
 import { type Change, Journal } from "./journal.ts";
-import { loadTree, rootLost } from "./load.ts";
+import { rootLost } from "./load.ts";
+import { type Attempt, LoadedTree } from "./loaded_tree.ts";
+import { type CallOptions, Rounds } from "./rounds.ts";
 import { isFull, UnstoredBlocks } from "./unstored.ts";
-
-/** Bytes of directories that are read before the directories without changes are dropped from memory. */
-const MAX_READ_BYTES = 64 * 1024 * 1024;
 
 /** Changes in the journal before the root is stored: at most this many are replayed at a start after a crash. */
 const MAX_CHANGES = 1024;
@@ -44,10 +43,12 @@ export interface NamespaceDeps {
   readonly log: NodeLog;
   /** Once it aborts, no peer is asked any more. */
   readonly noPeers?: AbortSignal;
+  /** Other hosts have the same metadata: every change is committed before its call resolves. */
+  readonly shared?: boolean;
 }
 
 export interface ChangeOptions extends ReadOptions {
-  /** The change and all before it are on the disk when the call resolves. */
+  /** The change and all before it are on the disk when the call resolves; so they always are where several hosts share a store. */
   readonly flush: boolean;
 }
 
@@ -63,18 +64,10 @@ export interface ReplacedRoot {
 /** How long the block of the root is looked for among peers, in milliseconds. */
 const ROOT_FETCH_MS = 10_000;
 
-/** Ends an attempt of `withTree` at a block that is not on this machine. */
-class MissingBlock extends Error {
-  readonly cid: CID;
-
-  constructor(cid: CID) {
-    super(`${cid} is not on this machine`);
-    this.cid = cid;
-  }
-}
-
 export class Namespace implements PendingBlocks {
   readonly blocks: BlockService;
+  /** Other hosts change the tree as well. */
+  readonly isShared: boolean;
   readonly #unstored: UnstoredBlocks;
   readonly #journal: Journal;
   readonly #gcLock: SharedLock;
@@ -87,32 +80,30 @@ export class Namespace implements PendingBlocks {
   readonly writers = new KeyedMutex();
   /** Of the calls that are under way. */
   readonly #guards = new Set<GcGuard>();
-  #root: Folder | undefined;
-  /** Changes of the tree that are not on the disk yet. */
-  #changes: Change[] = [];
-  /** Changes that the current holder of `#treeLock` has made. */
-  readonly #made: Change[] = [];
-  /** Bytes of directories that were read since the tree was pruned. */
-  #readBytes = 0;
-  /** Blocks that were fetched for the current holder of `#treeLock`, by the text of their CIDs. */
-  #fetched: ReadonlyMap<string, Uint8Array> = new Map();
+  readonly #tree: LoadedTree;
+  readonly #commits: Commits;
+  /** Where several hosts have the tree. */
+  readonly #rounds: Rounds | undefined;
   /** The journal was empty when the node was started. */
   #untouched: Promise<boolean> | undefined;
   /** When changed directories may be stored for a reader again, as `performance.now` counts. */
   #settleAt = 0;
-  /** The next commit stores the root. */
-  #whole = false;
-  #committing: Promise<void> | undefined;
-  #waiting: Promise<void> | undefined;
+  #keeping: Promise<void> | undefined;
 
-  constructor({ blocks, metadata, lock, sharded, log, noPeers }: NamespaceDeps) {
+  constructor({ blocks, metadata, lock, sharded, log, noPeers, shared = false }: NamespaceDeps) {
     this.blocks = blocks;
+    this.isShared = shared;
     this.#unstored = new UnstoredBlocks(blocks);
     this.#journal = new Journal(metadata);
     this.#gcLock = lock;
     this.#sharded = sharded;
     this.#log = log;
     this.#noPeers = noPeers;
+    this.#tree = new LoadedTree({ blocks, unstored: this.#unstored, journal: this.#journal, sharded, log });
+    const [journal, sync] = [this.#journal, () => blocks.store.sync()];
+    const storeRoot = (stored: () => void) => this.#storeRoot(stored);
+    this.#commits = new Commits({ journal, storeRoot, sync, isLarge: () => this.#isLarge });
+    if (shared) this.#rounds = new Rounds({ journal, sync, tree: this.#tree, lock: this.#treeLock });
   }
 
   /**
@@ -120,6 +111,7 @@ export class Namespace implements PendingBlocks {
    * exclusively.
    */
   async roots(): Promise<CID[]> {
+    if (this.#rounds !== undefined) return this.#sharedRoots();
     // Changes in the journal refer to blocks that are not below the stored root. On a full disk, both are kept.
     const unwritten = await this.commit({ whole: true }).then(
       () => [],
@@ -128,8 +120,19 @@ export class Namespace implements PendingBlocks {
         return [(await this.withTree({ offline: true }, (root) => this.store(root))).cid];
       },
     );
-    const root = (await this.#journal.root()) ?? (await this.#emptyDirectory());
-    return [root, ...unwritten, ...[...this.#guards].flatMap((guard) => [...guard.protectedCids()])];
+    const root = (await this.#journal.root()) ?? (await this.#tree.emptyDirectory());
+    return [root, ...unwritten, ...this.#guarded()];
+  }
+
+  /** The root, what all hosts have put into the journal, and the tree here, whose directories may be stored on this host alone. */
+  async #sharedRoots(): Promise<CID[]> {
+    const { cid } = await this.withTree({ offline: true }, (root) => this.store(root));
+    const { root = cid, changes } = await this.#journal.state();
+    return [root, cid, ...changes.flatMap((change) => ("put" in change ? [change.put.cid] : [])), ...this.#guarded()];
+  }
+
+  #guarded(): CID[] {
+    return [...this.#guards].flatMap((guard) => [...guard.protectedCids()]);
   }
 
   /**
@@ -138,17 +141,21 @@ export class Namespace implements PendingBlocks {
    * beginning. It must therefore read all it needs before it changes anything. `guard` is that of a caller within
    * `withGcGuard`: it protects the blocks that were fetched.
    */
-  async withTree<T>(options: ReadOptions, run: (root: Folder) => Promise<T>, guard?: GcGuard): Promise<T> {
+  async withTree<T>(
+    options: ReadOptions & CallOptions,
+    run: (root: Folder) => Promise<T>,
+    guard?: GcGuard,
+  ): Promise<T> {
     const missing: CID[] = [];
     guard?.protect(() => missing);
     const fetched = new Map<string, Uint8Array>();
     const read = this.reader({ ...options, storedOnly: true });
     for (;;) {
-      const attempt = await this.#attempt(options.signal, fetched, run);
+      const attempt = await this.#attempt(options, fetched, run);
       if ("result" in attempt) return attempt.result;
       const cid = attempt.missing;
       missing.push(cid);
-      const fetch = () => (this.#root === undefined ? this.#fetchRoot(cid, options) : read(cid));
+      const fetch = () => (this.#tree.root === undefined ? this.#fetchRoot(cid, options) : read(cid));
       fetched.set(cid.toString(), await (guard === undefined ? fetch() : guard.withoutLock(fetch)));
     }
   }
@@ -177,32 +184,31 @@ export class Namespace implements PendingBlocks {
     if (given !== undefined && bytes !== undefined && kindOf(given, bytes) !== "directory") {
       throw new NodeError(`${given} is not a directory`);
     }
-    const after = given ?? (await this.#emptyDirectory());
+    const after = given ?? (await this.#tree.emptyDirectory());
     await this.blocks.store.sync();
     const before = await this.#journal.root();
-    const dropped = (await this.#journal.changes()).length;
-    await this.#journal.keep(after);
-    this.#root = undefined;
-    this.#changes = [];
+    const dropped = (await this.#journal.state()).changes.length;
+    await this.#journal.replace(after);
+    this.#tree.drop();
+    this.#commits.drop();
     return { before, after, dropped };
   }
 
   /** Runs once with the tree locked; gives the result, or the block for lack of which it ended. */
   async #attempt<T>(
-    signal: AbortSignal | undefined,
+    options: CallOptions,
     fetched: ReadonlyMap<string, Uint8Array>,
     run: (root: Folder) => Promise<T>,
-  ): Promise<{ readonly result: T } | { readonly missing: CID }> {
-    const release = await this.#treeLock.acquireExclusive(signal);
-    this.#fetched = fetched;
+  ): Promise<Attempt<T>> {
+    const rounds = this.#rounds;
+    if (rounds !== undefined) return rounds.call((trace) => this.#tree.attempt(fetched, run, trace), options);
+    const release = await this.#treeLock.acquireExclusive(options.signal);
+    const changes: Change[] = [];
     try {
-      return { result: await run(await this.#tree()) };
-    } catch (error) {
-      if (error instanceof MissingBlock) return { missing: error.cid };
-      throw error;
+      return await this.#tree.attempt(fetched, run, { changes });
     } finally {
       // The changes of one call are journalled together or not at all.
-      this.#changes.push(...this.#made.splice(0));
+      this.#commits.add(changes);
       release();
     }
   }
@@ -231,7 +237,19 @@ export class Namespace implements PendingBlocks {
 
   /** To be awaited after a change. Changes that need no flush are committed as well once they are many. */
   async afterChange({ flush }: Pick<ChangeOptions, "flush">): Promise<void> {
-    if (flush || this.#changes.length >= MAX_CHANGES) await this.commit();
+    if (this.#rounds === undefined) {
+      if (flush || this.#commits.pending >= MAX_CHANGES) await this.commit();
+    } else if (this.#isLarge) {
+      // The change is committed: that the journal gets no shorter is no failure of its caller.
+      await this.commit({ whole: true }).catch((error: Error) =>
+        this.#log.write("mfs", "warn", `the root is not stored: ${error.message}`),
+      );
+    }
+  }
+
+  /** It is time to store the root. */
+  get #isLarge(): boolean {
+    return this.#journal.length >= MAX_CHANGES || this.#tree.isLarge;
   }
 
   /**
@@ -254,8 +272,7 @@ export class Namespace implements PendingBlocks {
 
   /** Stores all directories that have changed; those of a root that cannot be read are left. */
   async settle(): Promise<void> {
-    // A tree that was not read yet can have changed before a crash only.
-    if (this.#root?.isStored ?? (await (this.#untouched ??= this.#journal.isEmpty()))) return;
+    if (this.#rounds === undefined && (await this.#isSettled())) return;
     const wait = this.#settleAt - performance.now();
     if (wait > 0) await sleep(wait);
     try {
@@ -268,6 +285,11 @@ export class Namespace implements PendingBlocks {
     } catch (error) {
       if (!(error instanceof NodeError)) throw error;
     }
+  }
+
+  /** A tree that was not read yet can have changed before a crash only. */
+  async #isSettled(): Promise<boolean> {
+    return this.#tree.root?.isStored ?? (this.#untouched ??= this.#journal.isEmpty());
   }
 
   async find(cid: CID): Promise<Uint8Array | undefined> {
@@ -287,13 +309,9 @@ export class Namespace implements PendingBlocks {
   }
 
   /** Reads a block of this machine, within `withTree`: a missing one ends the attempt. */
-  readonly readLocal: ReadBlock = async (cid) => {
-    const here = (await this.blocks.findStored(cid)) ?? this.#unstored.get(cid);
-    const bytes = here ?? this.#fetched.get(cid.toString());
-    if (bytes === undefined) throw new MissingBlock(cid);
-    this.#readBytes += bytes.length;
-    return bytes;
-  };
+  get readLocal(): ReadBlock {
+    return this.#tree.readLocal;
+  }
 
   reader(options: ReadOptions): ReadBlock {
     const noPeers = this.#noPeers;
@@ -305,80 +323,34 @@ export class Namespace implements PendingBlocks {
 
   /** Resolves when all changes up to now are on the disk; with `whole`, as a stored root. */
   commit({ whole = false } = {}): Promise<void> {
-    this.#whole ||= whole;
-    this.#waiting ??= this.#commitAfter(this.#committing);
-    return this.#waiting;
+    if (this.#rounds === undefined) return this.#commits.commit(whole);
+    if (!whole) return Promise.resolve();
+    this.#keeping ??= this.#keepShared().finally(() => {
+      this.#keeping = undefined;
+    });
+    return this.#keeping;
   }
 
   /** Writes the changes that are not flushed yet. */
   async close(): Promise<void> {
-    if (this.#root !== undefined) await this.commit({ whole: true });
+    if (this.#tree.root !== undefined && this.#rounds === undefined) await this.commit({ whole: true });
   }
 
-  async #commitAfter(before: Promise<void> | undefined): Promise<void> {
-    await before?.catch(() => {});
-    this.#committing = this.#waiting;
-    this.#waiting = undefined;
-    const whole = this.#whole || this.#journal.length >= MAX_CHANGES || this.#readBytes > MAX_READ_BYTES;
-    this.#whole = false;
-    let taken: Change[] = [];
-    const take = () => {
-      taken = this.#changes;
-      this.#changes = [];
-      return taken;
-    };
-    try {
-      await (whole ? this.#keepRoot(take) : this.#keepChanges(take));
-    } catch (error) {
-      this.#changes = [...taken, ...this.#changes];
-      throw error;
-    }
-  }
-
-  async #keepChanges(take: () => Change[]): Promise<void> {
-    const changes = take();
-    if (changes.length === 0) return;
-    await this.blocks.store.sync();
-    await this.#journal.add(changes);
-  }
-
-  async #keepRoot(take: () => Change[]): Promise<void> {
-    const { cid } = await this.withTree({ offline: true }, async (root) => {
-      const built = await this.store(root);
+  async #storeRoot(stored: () => void): Promise<CID> {
+    return this.withTree({ offline: true }, async (root) => {
+      const { cid } = await this.store(root);
       await this.#unstored.write();
-      take();
-      return built;
+      stored();
+      return cid;
     });
-    const kept = await this.#journal.root();
-    if (this.#journal.length === 0 && kept?.equals(cid)) return;
-    await this.blocks.store.sync();
-    await this.#journal.keep(cid);
   }
 
-  async #tree(): Promise<Folder> {
-    const root = this.#root ?? (await this.#load());
-    this.#root = root;
-    if (this.#readBytes > MAX_READ_BYTES) {
-      root.prune();
-      this.#readBytes = 0;
-    }
-    return root;
-  }
-
-  async #emptyDirectory(): Promise<CID> {
-    const put = (block: Block) => this.#unstored.put([block]);
-    return (await buildDirectory([], { ...defaultCid, sharded: false }, put)).cid;
-  }
-
-  /** The tree as it was stored, with the changes of the journal. */
-  async #load(): Promise<Folder> {
-    const deps: FolderDeps = {
-      read: this.readLocal,
-      sharded: this.#sharded,
-      // Changes that are replayed are in the journal already.
-      changed: (change) => void (this.#root !== undefined && this.#made.push(change)),
-    };
-    const cid = (await this.#journal.root()) ?? (await this.#emptyDirectory());
-    return loadTree(cid, this.#journal, deps, this.#log);
+  /** Nothing is added to the journal by this host meanwhile, and what others add stays in it. */
+  async #keepShared(): Promise<void> {
+    await this.withTree({ offline: true, alone: true }, async (root) => {
+      const { cid } = await this.store(root);
+      await this.blocks.store.sync();
+      if (this.#journal.length > 0 || !(await this.#journal.root())?.equals(cid)) await this.#journal.keep(cid);
+    });
   }
 }

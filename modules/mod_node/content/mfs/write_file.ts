@@ -5,7 +5,8 @@ import type { ReadOptions } from "../../storage/blockstore/block_service.ts";
 import type { PreemptibleBatch } from "../../storage/blockstore/preemptible_batch.ts";
 import { NodeError } from "../../util/errors.ts";
 import { type Built, buildNode, type CidSettings } from "../unixfs/build.ts";
-import { fileSize, type UnixfsNode } from "../unixfs/node.ts";
+import { fileSize, type UnixfsNode, unixfsNode } from "../unixfs/node.ts";
+import { type ReadRange, readFile } from "../unixfs/read.ts";
 import { ByteReader } from "./byte_reader.ts";
 import { FileEditor } from "./file_editor.ts";
 import { type FileEntry, Folder, isMissing } from "./folder.ts";
@@ -39,7 +40,8 @@ const emptyFile = encodeUnixfs({ type: "File", filesize: 0 });
 
 /**
  * The file is looked up, or made empty, before `content` is called. It changes when all content has come, and not at
- * all when that fails. Writers of one file wait for each other.
+ * all when that fails. Writers of one file wait for each other; one on another host of a shared store does not, and what has
+ * come is then written into the file that it has left.
  */
 export async function writeFile(
   files: Namespace,
@@ -53,10 +55,22 @@ export async function writeFile(
   const release = await files.writers.acquire(path.segments.join("/"), signal);
   try {
     await files.withGcGuard(signal, async (guard) => {
-      const file = await files.withTree(options, (root) => open(files, root, path, options), guard);
-      const taken = async () => new ByteReader(await content(), count);
-      const edited = await editFile(files, file, taken, options, guard);
-      if (edited !== undefined) await files.withTree(options, (root) => relink(root, path, file, edited), guard);
+      let file: UnixfsNode | undefined = await files.withTree(
+        options,
+        (root) => open(files, root, path, options),
+        guard,
+      );
+      let source = async () => new ByteReader(await content(), count);
+      for (; file !== undefined; ) {
+        const before: UnixfsNode = file;
+        let bytes: ByteReader | undefined;
+        const take = async () => (bytes = await source());
+        const edited: Built | undefined = await editFile(files, before, take, options, guard);
+        if (edited === undefined) break;
+        file = await files.withTree(options, (root) => relink(files, root, path, before, edited), guard);
+        const range = { offset, length: bytes?.taken };
+        source = async () => new ByteReader(await contentOf(files, edited, range, signal));
+      }
       await files.afterChange(options);
     });
   } finally {
@@ -155,12 +169,26 @@ async function editInBatch(
   return edited;
 }
 
-/** Replaces the old file by the edited one. */
-async function relink(root: Folder, path: NamespacePath, file: UnixfsNode, { cid, size }: Built): Promise<void> {
+/** Content of a file that was made here. */
+async function contentOf(files: Namespace, { cid }: Built, range: ReadRange, signal: AbortSignal | undefined) {
+  const read = files.reader({ offline: true, signal });
+  return readFile(unixfsNode(cid, await read(cid)) as UnixfsNode, read, range);
+}
+
+/** Replaces the old file by the edited one; gives the one that another host of a shared store has put there meanwhile. */
+async function relink(
+  files: Namespace,
+  root: Folder,
+  path: NamespacePath,
+  file: UnixfsNode,
+  { cid, size }: Built,
+): Promise<UnixfsNode | undefined> {
   const folder = await lookupFolder(root, parentOf(path));
   const link = await folder.find(nameOf(path));
   if (link !== undefined && !link.cid.equals(file.cid)) {
+    if (files.isShared) return fileOf(path, await folder.child(nameOf(path))).node;
     throw new NodeError(`${path.text} was replaced while it was being written`);
   }
   await folder.replace({ name: nameOf(path), cid, size });
+  return undefined;
 }

@@ -44,7 +44,7 @@ export class OwnTree {
     const value = here ?? (await currentValue(deps, key.id, { offline: false, signal }));
     signal.throwIfAborted();
     if (value !== undefined && (published === undefined || !value.equals(CID.decode(published)))) {
-      await new Journal(kept).keep(value);
+      await new Journal(kept).replace(value);
       await keepPublished(kept, value);
     }
     return new OwnTree(deps, key, kept);
@@ -114,9 +114,9 @@ export async function keptRoots(metadata: MetadataStore): Promise<CID[]> {
     trees.add(key.slice(0, key.indexOf("/", KEY_PREFIX.length) + 1));
   for (const name of trees) {
     const journal = new Journal(prefixedStore(metadata, name));
-    const root = await journal.root();
+    const { root, changes } = await journal.state();
     if (root !== undefined) kept.push(root);
-    for (const change of await journal.changes()) if ("put" in change) kept.push(change.put.cid);
+    for (const change of changes) if ("put" in change) kept.push(change.put.cid);
   }
   return kept;
 }

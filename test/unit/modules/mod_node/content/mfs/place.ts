@@ -6,6 +6,7 @@ import { Namespace } from "#node/content/mfs/namespace.ts";
 import * as operations from "#node/content/mfs/operations.ts";
 import { nameOf, namespacePath } from "#node/content/mfs/path.ts";
 import { fileAt, type WriteOptions, writeFile } from "#node/content/mfs/write_file.ts";
+import { type UnixfsNode, unixfsNode } from "#node/content/unixfs/node.ts";
 import { readFile } from "#node/content/unixfs/read.ts";
 import { BlockService } from "#node/storage/blockstore/block_service.ts";
 import { memoryBlocks } from "#node/storage/blockstore/memory.ts";
@@ -29,7 +30,11 @@ export class Place {
   sharded = false;
   files: Namespace;
 
-  constructor(store = memoryBlocks(), metadata = memoryMetadata()) {
+  /** Other places have the same metadata. */
+  readonly shared: boolean;
+
+  constructor(store: BlockStore = memoryBlocks(), metadata = memoryMetadata(), shared = false) {
+    this.shared = shared;
     this.store = store;
     this.metadata = metadata;
     this.blocks = new BlockService(store);
@@ -42,13 +47,17 @@ export class Place {
   }
 
   #open(): Namespace {
-    const { blocks, metadata, lock, log } = this;
-    const files = new Namespace({ blocks, metadata, lock, log, sharded: () => this.sharded });
+    const { blocks, metadata, lock, log, shared } = this;
+    const files = new Namespace({ blocks, metadata, lock, log, shared, sharded: () => this.sharded });
     blocks.pending = files;
     return files;
   }
 
-  write(path: string, content: string | Uint8Array, options: Partial<WriteOptions> = {}): Promise<void> {
+  write(
+    path: string,
+    content: string | Uint8Array | AsyncIterable<Uint8Array>,
+    options: Partial<WriteOptions> = {},
+  ): Promise<void> {
     const defaults = {
       flush: true,
       offset: 0,
@@ -59,7 +68,8 @@ export class Place {
       rawLeaves: undefined,
       settings: undefined,
     };
-    const body = async () => pieces(Buffer.from(content));
+    const body = async () =>
+      typeof content === "string" || content instanceof Uint8Array ? pieces(Buffer.from(content)) : content;
     return writeFile(this.files, namespacePath(path), body, { ...defaults, ...options });
   }
 
@@ -107,6 +117,18 @@ export class Place {
   async stat(path: string) {
     const cid = await this.cid(path);
     return statOf(cid, await this.files.reader({})(cid));
+  }
+
+  /** Content of a file, or names in a directory, as they were at one moment. */
+  async look(path: string): Promise<{ readonly content: string } | { readonly names: readonly string[] }> {
+    const cid = await this.cid(path);
+    const read = this.files.reader({});
+    const bytes = await read(cid);
+    if (statOf(cid, bytes).kind === "directory") {
+      return { names: (await Array.fromAsync(entriesIn(cid, bytes, read))).map(({ name }) => name) };
+    }
+    const node = unixfsNode(cid, bytes) as UnixfsNode;
+    return { content: Buffer.from(await readUpTo(readFile(node, read))).toString() };
   }
 
   /** Names in the directory's order; those of directories with a slash. */

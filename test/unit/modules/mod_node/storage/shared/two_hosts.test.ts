@@ -2,11 +2,11 @@
 import assert from "node:assert/strict";
 import { type TestContext, test } from "node:test";
 import { createNode, type MetadataStore, memoryStores, type Node } from "modhost/node";
-import { type SharedStores, sharedStores } from "#test/support/shared_hosts.ts";
+import { SharedPlace } from "#test/support/shared_hosts.ts";
 import { emptyFolder } from "../repo/support.ts";
 
-async function host(t: TestContext, stores: SharedStores) {
-  const own = stores.join();
+async function host(t: TestContext, place: SharedPlace) {
+  const own = await place.join();
   const node = await createNode({ repo: await emptyFolder(t), offline: true, stores: async () => own });
   t.after(() => node.close());
   return { node, own };
@@ -22,7 +22,7 @@ const pins = async (node: Node): Promise<string[]> =>
   (await Array.fromAsync(node.pin.ls())).map(({ cid }) => String(cid)).sort();
 
 test("what one host pins, names and unpins the other has; the first content of a repo is made once", async (t) => {
-  const stores = sharedStores();
+  const stores = new SharedPlace();
   const [one, other] = [await host(t, stores), await host(t, stores)];
   const { cid } = await one.node.add("of the first");
   assert.deepEqual(await pins(other.node), await pins(one.node));
@@ -44,11 +44,11 @@ test("what one host pins, names and unpins the other has; the first content of a
 });
 
 test("each host keeps to itself what concerns it alone, and everything else is shared", async (t) => {
-  const stores = sharedStores();
+  const stores = new SharedPlace();
   const { node, own } = await host(t, stores);
   await node.add("content");
   await node.lowLevel.metadata.transaction((writer) => writer.put("modules/mine/key", new Uint8Array(1)));
-  assert.deepEqual(await prefixes(stores.metadata), ["ipns/", "modules/", "node/", "pins/"]);
+  assert.deepEqual(await prefixes(own.metadata), ["ipns/", "modules/", "node/", "pins/"]);
   assert.equal(node.lowLevel.hostMetadata, own.hostMetadata);
   assert.deepEqual(await prefixes(own.hostMetadata), []);
   const alone = await createNode({ repo: await emptyFolder(t), offline: true, stores: async () => memoryStores() });
@@ -63,7 +63,7 @@ test("a shared store refuses the filestore and the urlstore at the start, and sa
     const own = await createNode({ ...options, stores: async () => memoryStores() });
     await own.config.set(`Experimental.${key}`, true);
     await own.close();
-    await assert.rejects(createNode({ ...options, stores: async () => sharedStores().join() }), {
+    await assert.rejects(createNode({ ...options, stores: () => new SharedPlace().join() }), {
       code: "REFERENCES_SHARED",
       message: /files of one host.*Experimental\.FilestoreEnabled.*false/,
     });

@@ -1,0 +1,129 @@
+/** The tree of MFS as far as it is in memory. It is loaded when it is first asked for. */
+import type { CID } from "multiformats/cid";
+import type { BlockService } from "../../storage/blockstore/block_service.ts";
+import type { Block } from "../../storage/blockstore/store.ts";
+import type { NodeLog } from "../../util/log.ts";
+import type { ReadBlock } from "../dag/reader.ts";
+import { defaultCid } from "../unixfs/build.ts";
+import { buildDirectory } from "../unixfs/directory.ts";
+import type { Folder, FolderDeps } from "./folder.ts";
+import type { Change, Journal } from "./journal.ts";
+import { loadTree } from "./load.ts";
+import type { Trace } from "./trace.ts";
+import type { UnstoredBlocks } from "./unstored.ts";
+
+/** Bytes of directories that are read before the directories without changes are dropped from memory. */
+const MAX_READ_BYTES = 64 * 1024 * 1024;
+
+export interface LoadedTreeDeps {
+  readonly blocks: BlockService;
+  readonly unstored: UnstoredBlocks;
+  readonly journal: Journal;
+  /** Whether a directory becomes sharded when an entry is put into it. */
+  readonly sharded: () => boolean;
+  readonly log: NodeLog;
+}
+
+/** Ends an attempt at a block that is not on this machine. */
+class MissingBlock extends Error {
+  readonly cid: CID;
+
+  constructor(cid: CID) {
+    super(`${cid} is not on this machine`);
+    this.cid = cid;
+  }
+}
+
+/** The result of a call, or the block for lack of which it ended. */
+export type Attempt<T> = { readonly result: T } | { readonly missing: CID };
+
+/** Gets what a call changes; a `Trace` also what it looks at. */
+export type Recorder = { readonly changes: Change[] } & Partial<Trace>;
+
+export class LoadedTree {
+  readonly #deps: LoadedTreeDeps;
+  #root: Folder | undefined;
+  /** Bytes of directories that were read since the tree was pruned. */
+  #readBytes = 0;
+  /** Blocks that were fetched for the present attempt, by the text of their CIDs. */
+  #fetched: ReadonlyMap<string, Uint8Array> = new Map();
+  /** Of the present attempt; undefined while the tree is loaded or takes over changes that are in the journal. */
+  #recorder: Recorder | undefined;
+
+  constructor(deps: LoadedTreeDeps) {
+    this.#deps = deps;
+  }
+
+  /** Undefined while it is not loaded. */
+  get root(): Folder | undefined {
+    return this.#root;
+  }
+
+  /** So much was read that it should be stored, to be dropped from memory. */
+  get isLarge(): boolean {
+    return this.#readBytes > MAX_READ_BYTES;
+  }
+
+  /** It is loaded anew when it is asked for next. */
+  drop(): void {
+    this.#root = undefined;
+  }
+
+  /** Gives the tree to `run`, for itself. `fetched` are blocks that are not on this machine, by the text of their CIDs. */
+  async attempt<T>(
+    fetched: ReadonlyMap<string, Uint8Array>,
+    run: (root: Folder) => Promise<T>,
+    recorder: Recorder,
+  ): Promise<Attempt<T>> {
+    this.#fetched = fetched;
+    try {
+      const root = await this.#loaded();
+      this.#recorder = recorder;
+      return { result: await run(root) };
+    } catch (error) {
+      if (error instanceof MissingBlock) return { missing: error.cid };
+      throw error;
+    } finally {
+      this.#recorder = undefined;
+    }
+  }
+
+  /** Reads a block of this machine: a missing one ends the attempt. */
+  readonly readLocal: ReadBlock = async (cid) => {
+    const { blocks, unstored } = this.#deps;
+    const here = (await blocks.findStored(cid)) ?? unstored.get(cid);
+    const bytes = here ?? this.#fetched.get(cid.toString());
+    if (bytes === undefined) throw new MissingBlock(cid);
+    this.#readBytes += bytes.length;
+    return bytes;
+  };
+
+  async emptyDirectory(): Promise<CID> {
+    const put = (block: Block) => this.#deps.unstored.put([block]);
+    return (await buildDirectory([], { ...defaultCid, sharded: false }, put)).cid;
+  }
+
+  async #loaded(): Promise<Folder> {
+    const root = this.#root ?? (await this.#load());
+    this.#root = root;
+    if (this.isLarge) {
+      root.prune();
+      this.#readBytes = 0;
+    }
+    return root;
+  }
+
+  /** The tree as it was stored, with the changes of the journal. */
+  async #load(): Promise<Folder> {
+    const { journal, sharded, log } = this.#deps;
+    const deps: FolderDeps = {
+      read: this.readLocal,
+      sharded,
+      changed: (change) => this.#recorder?.changes.push(change),
+      looked: (folder, name) => this.#recorder?.looked?.(folder.path, name),
+      stored: (folder) => this.#recorder?.stored?.(folder.path),
+    };
+    const state = await journal.state();
+    return loadTree(state.root ?? (await this.emptyDirectory()), state, deps, log);
+  }
+}

@@ -1,0 +1,258 @@
+/** One mutable namespace on several hosts: what each is answered, whatever the others do at the same time. */
+import assert from "node:assert/strict";
+import { test } from "node:test";
+import { setImmediate as nextTurn } from "node:timers/promises";
+import { memoryMetadata } from "#node/storage/metadata/memory.ts";
+import type { MetadataStore } from "#node/storage/metadata/store.ts";
+import { NodeError } from "#node/util/errors.ts";
+import { SharedPlace } from "#test/support/shared_hosts.ts";
+import { type Answered, type Call, emptyTree, outcomes, seen, type Tree } from "./model.ts";
+import { Place } from "./place.ts";
+
+async function hosts(count: number): Promise<{ readonly shared: SharedPlace; readonly places: readonly Place[] }> {
+  const shared = new SharedPlace();
+  const places: Place[] = [];
+  for (let at = 0; at < count; at += 1) {
+    const { blocks, metadata } = await shared.join();
+    places.push(new Place(blocks, metadata, true));
+  }
+  return { shared, places };
+}
+
+const two = async () => {
+  const { shared, places } = await hosts(2);
+  return { shared, one: places[0] as Place, other: places[1] as Place };
+};
+
+/** Numbers below a bound, the same for each seed. */
+function random(seed: number): (below: number) => number {
+  let state = seed;
+  return (below) => {
+    state = (Math.imul(state, 1_103_515_245) + 12_345) >>> 0;
+    return (state >>> 12) % below;
+  };
+}
+
+async function look(place: Place, path: string): Promise<string> {
+  const found = await place.look(path === "" ? "/" : path);
+  if ("content" in found) return `file ${found.content}`;
+  return `directory ${found.names
+    .map((name) => `/${name}`)
+    .sort()
+    .join(" ")}`;
+}
+
+async function run(place: Place, call: Call): Promise<string> {
+  const { path } = call;
+  if (call.does === "look") return look(place, path);
+  if (call.does === "write") await place.write(path, call.content, { truncate: true });
+  else if ("to" in call) await place[call.does](path, call.to);
+  else if (call.does === "rm") await place.rm(path, { recursive: true });
+  else await place.mkdir(path);
+  return "";
+}
+
+const names = ["/d", "/e", "/d/x", "/d/y", "/e/x", "/f"] as const;
+
+function someCall(below: (bound: number) => number, content: string): Call {
+  const path = () => names[below(names.length)] as string;
+  const does = (["mkdir", "rm", "write", "write", "cp", "mv", "look", "look"] as const)[below(8)] as Call["does"];
+  if (does === "look") return { does, path: below(4) === 0 ? "" : path() };
+  if (does === "mkdir" || does === "rm") return { does, path: path() };
+  if (does === "write") return { does, path: path(), content };
+  return { does, path: path(), to: path() };
+}
+
+/** Callers on all hosts at once, each with some calls; then every host has the same, which one order of them leads to. */
+async function model(seed: number, { count, batches }: { readonly count: number; readonly batches: number }) {
+  const below = random(seed);
+  const { shared, places } = await hosts(count);
+  shared.log.onStep = async () => {
+    for (let turns = below(4); turns > 0; turns -= 1) await nextTurn();
+  };
+  let tree: Tree = emptyTree;
+  let moment = 0;
+  for (let batch = 0; batch < batches; batch += 1) {
+    const history: Answered[] = [];
+    const caller = async (at: number) => {
+      for (let calls = 0; calls < 2; calls += 1) {
+        const call = someCall(below, `${seed} ${batch} ${at} ${calls}`);
+        const from = (moment += 1);
+        const answer = await run(places[at % count] as Place, call).catch((error: unknown): undefined => {
+          if (!NodeError.is(error)) throw error;
+        });
+        history.push({ call, answer, from, to: (moment += 1) });
+      }
+    };
+    await Promise.all(Array.from({ length: count + 1 }, (_, at) => caller(at)));
+    const possible = outcomes(tree, history);
+    assert.ok(
+      possible.size > 0,
+      `seed ${seed}: no order explains ${JSON.stringify(history)} on ${JSON.stringify([...tree])}`,
+    );
+    const roots = new Set<string>();
+    const states: string[] = [];
+    for (const place of places) {
+      roots.add(String(await place.cid()));
+      states.push(
+        JSON.stringify(await Promise.all(["", ...names].map((path) => look(place, path).catch(() => undefined)))),
+      );
+    }
+    assert.equal(roots.size, 1, `seed ${seed}: the hosts differ`);
+    const fitting = [...possible.values()].filter(
+      (state) => JSON.stringify(["", ...names].map((path) => seen(state, path))) === states[0],
+    );
+    assert.ok(fitting.length > 0, `seed ${seed}: ${states[0]} comes of no order of ${JSON.stringify(history)}`);
+    assert.deepEqual(new Set(states).size, 1);
+    tree = fitting[0] as Tree;
+    // Now and then the journal becomes part of the root, or a host begins anew.
+    const place = places[below(count)] as Place;
+    if (batch % 5 === 4) await place.files.commit({ whole: true });
+    if (batch % 7 === 6) place.crash();
+  }
+  return places;
+}
+
+test("whatever several hosts do at once, their answers fit one order of all calls, and all have the same then", async () => {
+  for (const seed of [1, 2, 145]) await model(seed, { count: 2, batches: 25 });
+  for (const seed of [4, 5]) await model(seed, { count: 3, batches: 25 });
+});
+
+test("changes of other entries stand beside each other: neither host runs a call twice, and both see both", async () => {
+  const { shared, one, other } = await two();
+  await one.mkdir("/d");
+  await other.look("/d");
+  const commits = shared.log.head;
+  await Promise.all([one.write("/d/a", "1", { truncate: true }), other.write("/d/b", "2", { truncate: true })]);
+  for (const place of [one, other]) assert.deepEqual(await place.look("/d"), { names: ["a", "b"] });
+  // Each file is made, then written.
+  assert.equal(shared.log.head - commits, 4);
+});
+
+test("two hosts write into one file at once: both writes are in it", async () => {
+  const { one, other } = await two();
+  await one.write("/f", "--------");
+  const [begun, written] = [Promise.withResolvers<void>(), Promise.withResolvers<void>()];
+  async function* slowly() {
+    begun.resolve();
+    yield Buffer.from("one");
+    await written.promise;
+    yield Buffer.from("!");
+  }
+  const writing = one.write("/f", slowly());
+  await begun.promise;
+  await other.write("/f", "two", { offset: 4 });
+  written.resolve();
+  await writing;
+  for (const place of [one, other]) assert.deepEqual(await place.look("/f"), { content: "one!two-" });
+});
+
+test("a call on which others have gone ahead runs again: it fails as if it had come after them", async () => {
+  const { shared, one, other } = await two();
+  await one.mkdir("/d");
+  await one.write("/d/f", "1");
+  await other.look("/d");
+  // The first attempt of one host to commit waits until the other has removed what it is about.
+  const waits = Promise.withResolvers<void>();
+  const removed = Promise.withResolvers<void>();
+  shared.log.onStep = async (step) => {
+    if (step !== "append") return;
+    shared.log.onStep = () => {};
+    waits.resolve();
+    await removed.promise;
+  };
+  const copying = one.cp("/d/f", "/d/g");
+  const making = one.mkdir("/e");
+  await waits.promise;
+  await other.rm("/d", { recursive: true });
+  removed.resolve();
+  await assert.rejects(copying, /file does not exist/);
+  await making;
+  for (const place of [one, other]) assert.deepEqual(await place.look("/"), { names: ["e"] });
+});
+
+test("without flush a change on a shared store is committed all the same", async () => {
+  const { one, other } = await two();
+  await one.mkdir("/d", { flush: false });
+  assert.deepEqual(await other.look("/"), { names: ["d"] });
+  one.crash();
+  assert.deepEqual(await one.look("/"), { names: ["d"] });
+});
+
+test("a host that cannot reach the log changes nothing, says so, and goes on when it can again", async () => {
+  const { shared, one, other } = await two();
+  await one.mkdir("/d");
+  shared.log.available = false;
+  await assert.rejects(one.mkdir("/e"), { code: "STORE_UNAVAILABLE" });
+  await assert.rejects(one.look("/"), { code: "STORE_UNAVAILABLE" });
+  shared.log.available = true;
+  assert.deepEqual(await one.look("/"), { names: ["d"] });
+  shared.log.onStep = (step) => {
+    if (step === "append") shared.log.available = false;
+  };
+  await assert.rejects(one.mkdir("/f"), { code: "STORE_UNAVAILABLE" });
+  shared.log.onStep = () => {};
+  shared.log.available = true;
+  for (const place of [one, other]) assert.deepEqual(await place.look("/"), { names: ["d"] });
+});
+
+test("a root that one host stores leaves what others have added since in the journal; garbage collection keeps all of it", async () => {
+  const { one, other } = await two();
+  await one.mkdir("/a");
+  await other.mkdir("/b");
+  await other.write("/b/f", "kept");
+  await one.files.commit({ whole: true });
+  await other.write("/b/g", "too");
+  one.crash();
+  assert.deepEqual(await one.look("/b"), { names: ["f", "g"] });
+  const roots = (await one.files.roots()).map(String);
+  assert.ok(roots.includes(String(await other.cid("/b/g"))), "of the journal of another host");
+  assert.ok(roots.includes(String(await other.cid("/"))), "the tree as it is");
+});
+
+test("a namespace of one host reads nothing for an operation, and one of several looks at the log as often as it is asked", async () => {
+  const held = memoryMetadata();
+  let reads = 0;
+  const counted: MetadataStore = {
+    ...held,
+    get: (key) => held.get(key).finally(() => (reads += 1)),
+    range: (range) => {
+      reads += 1;
+      return held.range(range);
+    },
+  };
+  const alone = new Place(undefined, counted);
+  await alone.mkdir("/d");
+  reads = 0;
+  for (let at = 0; at < 10; at += 1) {
+    await alone.write(`/d/${at}`, "content");
+    await alone.look("/d");
+  }
+  assert.equal(reads, 0);
+  const { metadata, blocks, shared } = await new SharedPlace().join();
+  const host = new Place(blocks, metadata, true);
+  await host.mkdir("/d");
+  const { looks } = shared.counts;
+  for (let at = 0; at < 10; at += 1) await host.look("/d");
+  assert.equal(shared.counts.looks - looks, 10);
+});
+
+test("what earlier versions have left in the journal is read, and what this one leaves they can go on with", async () => {
+  const metadata = memoryMetadata();
+  const place = new Place(undefined, metadata);
+  for (const name of ["a", "b"]) await place.mkdir(`/${name}`);
+  await place.files.commit({ whole: true });
+  // An earlier version counts from 0 again once the root is stored, and knows no further key.
+  const key = (at: number) => `files/change/${String(at).padStart(16, "0")}`;
+  const put = ["c", String(await place.cid("/a")), 4];
+  await metadata.transaction((writer) => writer.put(key(0), Buffer.from(JSON.stringify({ at: [], put }))));
+  place.crash();
+  await place.mkdir("/c/d");
+  place.crash();
+  assert.deepEqual(await place.look("/"), { names: ["a", "b", "c"] });
+  assert.deepEqual(await place.look("/c"), { names: ["d"] });
+  const keys = (await Array.fromAsync(metadata.range({ prefix: "files/change/" }))).map(([found]) => found);
+  assert.deepEqual(keys, [key(0), key(2)]);
+  await place.files.commit({ whole: true });
+  assert.deepEqual(await Array.fromAsync(metadata.range({ prefix: "files/change/" })), []);
+});
