@@ -74,6 +74,14 @@ export class SegmentCache implements ReadableSegments {
     return cache;
   }
 
+  /** Whether these bytes are here: reading them needs nobody else. */
+  has({ segment, offset, length }: BytesLocation): boolean {
+    if (this.#needed.has(segment) || this.#kept.has(keyOf(segment, WHOLE))) return true;
+    for (let chunk = Math.floor(offset / CHUNK_BYTES); chunk * CHUNK_BYTES < offset + length; chunk += 1)
+      if (!this.#kept.has(keyOf(segment, chunk))) return false;
+    return true;
+  }
+
   /** Bytes that are kept. */
   get bytes(): number {
     return this.#bytes;

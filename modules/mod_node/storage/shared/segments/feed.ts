@@ -15,6 +15,8 @@ export interface FeedDeps {
   readonly readList: (list: BlockList) => Promise<readonly Uint8Array[]>;
   /** Segments that were announced with `expect` are in the index. */
   readonly onIndexed: (numbers: readonly number[]) => void;
+  /** What these collections condemned is removed, or rescued. */
+  readonly onDecided: (epochs: readonly number[]) => void;
   /** These segments are no longer of the store. */
   readonly onDropped: (numbers: readonly number[]) => void;
 }
@@ -234,6 +236,9 @@ export class PlaceFeed implements Applier {
   #drop(steps: readonly Step[]): void {
     const gone: number[] = [];
     const indexed: number[] = [];
+    const decided: number[] = [];
+    // After a new beginning nothing is condemned any more.
+    if (steps.some(({ commit }) => commit === undefined)) this.#deps.onDecided([]);
     for (const { commit } of steps) {
       for (const entry of commit?.entries ?? []) {
         for (const { id } of segmentsOf(entry)) {
@@ -243,6 +248,7 @@ export class PlaceFeed implements Applier {
           indexed.push(expected.number);
           if (expected.isAnswered) this.#expected.delete(id);
         }
+        if (entry.kind === "removed") decided.push(entry.epoch);
         if (entry.kind !== "replaced") continue;
         for (const id of entry.segments) {
           const number = this.#deps.numbers.find(id);
@@ -252,6 +258,7 @@ export class PlaceFeed implements Applier {
       }
     }
     if (indexed.length > 0) this.#deps.onIndexed(indexed);
+    if (decided.length > 0) this.#deps.onDecided(decided);
     if (gone.length > 0) this.#deps.onDropped(gone);
   }
 

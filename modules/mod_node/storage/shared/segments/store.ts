@@ -10,17 +10,18 @@ import { type BytesLocation, cidOf, formOf, keyOf, MAX_MULTIHASH } from "../../b
 import type { Block, BlockStore, PutOptions } from "../../blockstore/store.ts";
 import type { MakeRoom } from "../../disk_reserve.ts";
 import type { Notice } from "../../lmdb/open.ts";
+import type { CondemnableBlocks } from "../gc/blocks.ts";
 import type { SharedLog } from "../log.ts";
 import type { ObjectStore } from "../s3/objects.ts";
 import { readBlockList } from "./block_lists.ts";
 import { SegmentCache } from "./cache.ts";
+import { condemnableBlocks, Suspensions } from "./condemned.ts";
 import { PlaceFeed } from "./feed.ts";
 import { loadIndex } from "./load_index.ts";
 import { SegmentNumbers } from "./numbers.ts";
-import { OpenBlocks, OpenSegment } from "./open_segment.ts";
 import { Places } from "./places.ts";
-import { Sealer } from "./sealer.ts";
 import { storedSegments } from "./stored_segments.ts";
+import { SegmentWriter } from "./writer.ts";
 
 export interface SharedBlocksOptions {
   /** For the index, the disk cache and what is not in the store yet; nothing in it is missed when it is lost. */
@@ -73,6 +74,7 @@ export async function openSharedBlocks(options: SharedBlocksOptions): Promise<Sh
       load: (segment) => loadIndex(objects, segment, onNotice),
       readList: (list) => readBlockList(objects, list),
       onIndexed: (segments) => store?.indexed(segments),
+      onDecided: (epochs) => store?.decided(epochs),
       onDropped: (segments) => {
         for (const segment of segments) cache.forget(segment);
       },
@@ -107,55 +109,52 @@ export class SharedBlocks implements BlockStore {
   /** Later reads of a block are checked by a sum. */
   readonly verifies = false;
   readonly #options: SharedBlocksOptions;
-  readonly #segmentBytes: number;
   readonly #places: Places;
-  readonly #numbers: SegmentNumbers;
   readonly #cache: SegmentCache;
   readonly #feed: PlaceFeed;
   readonly #log: SharedLog;
-  readonly #sealer: Sealer;
+  readonly #writer: SegmentWriter;
+  readonly #suspensions = new Suspensions();
+  /** For collections across hosts. */
+  readonly condemnable: CondemnableBlocks;
+  /** What this host has on its disk. */
   readonly #reads: BlockReader;
+  /** What it may have to fetch: while the store is away, nobody else waits. */
+  readonly #far: BlockReader;
   /** Past every cache. */
   readonly #direct: BlockReader;
-  /** What the index does not have yet. */
-  readonly #openBlocks = new OpenBlocks();
-  readonly #unindexed = new Map<number, OpenSegment>();
-  /** The segment that blocks are added to. */
-  #open: OpenSegment | undefined;
-  #beginning: Promise<void> | undefined;
-  #syncing: Promise<void> = Promise.resolve();
-  #nextSync: Promise<void> | undefined;
   #closing: Promise<void> | undefined;
 
   /** See `openSharedBlocks`. */
   constructor({ places, numbers, cache, feed }: Parts, options: SharedBlocksOptions) {
-    const { folder, objects, log, segmentBytes = SEGMENT_BYTES } = options;
+    const { folder, objects, log, segmentBytes = SEGMENT_BYTES, bufferedBytes = BUFFERED_BYTES } = options;
     this.#options = options;
-    this.#segmentBytes = Math.min(segmentBytes, MAX_SEGMENT_BYTES);
     this.#places = places;
-    this.#numbers = numbers;
     this.#cache = cache;
     this.#feed = feed;
     this.#log = log;
-    this.#sealer = new Sealer({ objects, log, feed, files: cache.own });
+    const sizes = { segmentBytes: Math.min(segmentBytes, MAX_SEGMENT_BYTES), bufferedBytes };
+    this.#writer = new SegmentWriter({ folder, objects, log, cache, feed, numbers, ...sizes });
+    this.condemnable = condemnableBlocks({
+      places,
+      feed,
+      objects,
+      suspensions: this.#suspensions,
+      catchUp: () => this.#catchUp(),
+      find: (cid) => this.#findAnyway(cid),
+    });
     const failed = (error: Error) =>
       NodeError.is(error) ? error : failure("STORE_BROKEN", { path: folder, reason: error.message }, error);
     const damaged = async (location: BytesLocation) => cache.drop(location);
     this.#reads = new BlockReader(cache, { verifies: true, failed, damaged });
+    this.#far = new BlockReader(cache, { verifies: true, failed, damaged });
     const direct = storedSegments(objects, (segment) => places.rows.get(segment));
     this.#direct = new BlockReader(direct, { verifies: true, failed });
   }
 
   async get(cid: CID, buffers?: BufferPool): Promise<Uint8Array | undefined> {
-    const place = this.#find(cid) ?? (await this.#lookAgain(cid));
-    if (place === undefined) return undefined;
-    return this.#reads.read(cid, place, buffers).catch(async (error: unknown) => {
-      if (!isGone(error)) throw error;
-      // It was merged into another segment, and this host had not heard of it.
-      const moved = await this.#lookAgain(cid);
-      if (moved?.segment === place.segment) throw error;
-      return moved && this.#reads.read(cid, moved, buffers);
-    });
+    const place = this.#find(cid) ?? (await this.#decided(cid));
+    return place && this.#read(cid, place, buffers);
   }
 
   async has(cid: CID): Promise<boolean> {
@@ -175,26 +174,23 @@ export class SharedBlocks implements BlockStore {
 
   async put(blocks: readonly Block[], { onNew }: PutOptions = {}): Promise<void> {
     this.#mustBeOpen();
+    const writer = this.#writer;
     for (const block of blocks) {
       const { cid, release } = block;
       requireStorable(cid);
       // While it waits, another call may store it, or fill the segment.
-      while (this.#find(cid) === undefined && !this.#isReadyFor(block)) await this.#prepareFor(block);
-      this.#mustBeOpen();
-      if (this.#find(cid) !== undefined) {
-        release?.();
-        continue;
+      while (this.#find(cid) === undefined && !writer.isReadyFor(block)) await writer.prepareFor(block);
+      if (this.#find(cid) !== undefined) release?.();
+      else {
+        writer.add(block);
+        onNew?.(cid);
       }
-      const open = this.#open as OpenSegment;
-      this.#openBlocks.add(open.add(block));
-      onNew?.(cid);
     }
   }
 
-  /** Calls that come while one is under way share the next. */
   async sync(): Promise<void> {
     this.#mustBeOpen();
-    await this.#sync();
+    await this.#writer.sync();
   }
 
   async delete(cids: readonly CID[]): Promise<boolean[]> {
@@ -218,7 +214,7 @@ export class SharedBlocks implements BlockStore {
   async *keys(): AsyncGenerator<CID> {
     await this.#catchUp();
     // What moves to the index meanwhile comes first.
-    const open = this.#openBlocks.all().map(({ multihash }) => multihash);
+    const open = this.#writer.blocks.all().map(({ multihash }) => multihash);
     const seen = new Set(open.map(keyOf));
     for (const multihash of new Map(open.map((each) => [keyOf(each), each])).values()) yield* this.#cidsOf(multihash);
     for (let after: Uint8Array | undefined; ; ) {
@@ -233,11 +229,10 @@ export class SharedBlocks implements BlockStore {
 
   async stat(): Promise<{ readonly blocks: number; readonly bytes: number }> {
     await this.#catchUp();
-    let bytes = 0;
+    let { bytes } = this.#writer;
     for (const row of this.#places.rows.values()) bytes += row.bytes;
-    for (const open of this.#unindexed.values()) bytes += open.bytes;
     const { places, condemned } = this.#places.state;
-    const news = this.#openBlocks.all().filter(({ multihash, form }) => this.#place(multihash, form) === undefined);
+    const news = this.#writer.blocks.all().filter(({ multihash, form }) => this.#place(multihash, form) === undefined);
     return { blocks: places - condemned + news.length, bytes };
   }
 
@@ -249,7 +244,7 @@ export class SharedBlocks implements BlockStore {
   async check(cid: CID): Promise<boolean | undefined> {
     const place = this.#find(cid) ?? (await this.#lookAgain(cid));
     if (place === undefined) return undefined;
-    const reads = this.#unindexed.has(place.segment) ? this.#reads : this.#direct;
+    const reads = this.#writer.isUnindexed(place.segment) ? this.#reads : this.#direct;
     return reads.check(cid, place);
   }
 
@@ -261,18 +256,18 @@ export class SharedBlocks implements BlockStore {
 
   /** @internal These segments of this host are in the index. */
   indexed(segments: readonly number[]): void {
-    for (const number of segments) {
-      const open = this.#unindexed.get(number);
-      if (open === undefined) continue;
-      this.#unindexed.delete(number);
-      this.#openBlocks.remove(open);
-      this.#cache.stored(number, open.bytes);
-    }
+    this.#writer.indexed(segments);
+  }
+
+  /** @internal These collections are decided. */
+  decided(epochs: readonly number[]): void {
+    this.#suspensions.decided(epochs);
   }
 
   async #close(): Promise<void> {
+    this.#suspensions.close();
     try {
-      await this.#sync();
+      await this.#writer.sync();
     } finally {
       await this.#feed.close();
       await this.#cache.close();
@@ -289,15 +284,16 @@ export class SharedBlocks implements BlockStore {
     this.#mustBeOpen();
     const { bytes } = cid.multihash;
     const form = formOf(cid);
-    if (!this.#openBlocks.isEmpty) {
-      const open = this.#openBlocks.find(bytes).find((block) => block.form === form);
+    if (!this.#writer.blocks.isEmpty) {
+      const open = this.#writer.blocks.find(bytes).find((block) => block.form === form);
       if (open !== undefined) return open.location;
     }
     return this.#place(bytes, form);
   }
 
   #place(multihash: Uint8Array, form: number): BytesLocation | undefined {
-    return this.#places.find(multihash).find((place) => place.form === form && place.epoch === 0);
+    const place = this.#places.find(multihash).find((each) => each.form === form);
+    return place === undefined || this.#suspensions.hides(multihash, place) ? undefined : place;
   }
 
   /** For what is not here as far as this host knows: another one may have stored it. @throws NodeError STORE_UNAVAILABLE */
@@ -315,9 +311,9 @@ export class SharedBlocks implements BlockStore {
   }
 
   #formsOf(multihash: Uint8Array): number[] {
-    const open = this.#openBlocks.find(multihash).map(({ form }) => form);
-    const stored = this.#places.find(multihash).flatMap(({ form, epoch }) => (epoch === 0 ? [form] : []));
-    return [...new Set([...open, ...stored])];
+    const open = this.#writer.blocks.find(multihash).map(({ form }) => form);
+    const stored = this.#places.find(multihash).filter((place) => !this.#suspensions.hides(multihash, place));
+    return [...new Set([...open, ...stored.map(({ form }) => form)])];
   }
 
   *#cidsOf(multihash: Uint8Array): Generator<CID> {
@@ -327,53 +323,37 @@ export class SharedBlocks implements BlockStore {
     }
   }
 
-  #isReadyFor(block: Block): boolean {
-    return this.#open?.fits(block, this.#segmentBytes) === true && this.#open.hasRoom;
+  async #read(cid: CID, place: BytesLocation, buffers?: BufferPool): Promise<Uint8Array | undefined> {
+    const reads = this.#cache.has(place) ? this.#reads : this.#far;
+    return reads.read(cid, place, buffers).catch(async (error: unknown) => {
+      if (!isGone(error)) throw error;
+      // It was merged into another segment, and this host had not heard of it.
+      const moved = await this.#lookAgain(cid);
+      if (moved?.segment === place.segment) throw error;
+      return moved && this.#far.read(cid, moved, buffers);
+    });
   }
 
-  /** One step on the way to a segment that takes the block. */
-  async #prepareFor(block: Block): Promise<void> {
-    const open = this.#open;
-    if (open === undefined) {
-      this.#beginning ??= this.#begin().finally(() => {
-        this.#beginning = undefined;
-      });
-      return this.#beginning;
-    }
-    if (open.fits(block, this.#segmentBytes)) return open.room();
-    if (!this.#sealer.hasRoom) return this.#sealer.room();
-    this.#seal(open);
-  }
-
-  async #begin(): Promise<void> {
-    const number = this.#numbers.take();
-    this.#cache.begin(number);
-    try {
-      const { bufferedBytes = BUFFERED_BYTES } = this.#options;
-      const open = await OpenSegment.begin(this.#cache.own, number, bufferedBytes);
-      this.#unindexed.set(number, open);
-      this.#open = open;
-    } catch (error) {
-      throw failure("STORE_FULL", { path: this.#options.folder, reason: (error as Error).message }, error);
+  /** Where a block is that does not seem to be stored; once it is known whether it goes, if that is the question. */
+  async #decided(cid: CID): Promise<BytesLocation | undefined> {
+    for (;;) {
+      const { change } = this.#suspensions;
+      const found = await this.#lookAgain(cid);
+      if (found !== undefined || this.#hidden(cid) === undefined) return found;
+      await change;
     }
   }
 
-  #seal(open: OpenSegment): void {
-    this.#open = undefined;
-    this.#sealer.add(open);
+  /** Where a block is that may go. */
+  #hidden(cid: CID): BytesLocation | undefined {
+    const { bytes } = cid.multihash;
+    const place = this.#places.find(bytes).find(({ form }) => form === formOf(cid));
+    return place !== undefined && this.#suspensions.hides(bytes, place) ? place : undefined;
   }
 
-  #sync(): Promise<void> {
-    this.#nextSync ??= this.#syncing
-      .catch(() => {})
-      .then(() => {
-        this.#nextSync = undefined;
-        const open = this.#open;
-        if (open !== undefined && open.blocks.length > 0) this.#seal(open);
-        this.#syncing = this.#sealer.all();
-        return this.#syncing;
-      });
-    return this.#nextSync;
+  async #findAnyway(cid: CID): Promise<Uint8Array | undefined> {
+    const place = this.#find(cid) ?? (await this.#lookAgain(cid)) ?? this.#hidden(cid);
+    return place && this.#read(cid, place);
   }
 }
 

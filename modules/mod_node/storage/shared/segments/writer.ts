@@ -1,0 +1,121 @@
+/** Takes blocks into segments of this host, and brings those to the store. */
+import { failure } from "../../../util/errors.ts";
+import type { Block } from "../../blockstore/store.ts";
+import type { SharedLog } from "../log.ts";
+import type { ObjectStore } from "../s3/objects.ts";
+import type { SegmentCache } from "./cache.ts";
+import type { PlaceFeed } from "./feed.ts";
+import type { SegmentNumbers } from "./numbers.ts";
+import { OpenBlocks, OpenSegment } from "./open_segment.ts";
+import { Sealer } from "./sealer.ts";
+
+export interface WriterDeps {
+  readonly folder: string;
+  readonly objects: ObjectStore;
+  readonly log: SharedLog;
+  readonly cache: SegmentCache;
+  readonly feed: PlaceFeed;
+  readonly numbers: SegmentNumbers;
+  /** Length of a segment. */
+  readonly segmentBytes: number;
+  /** Bytes that may wait to be written to the disk. */
+  readonly bufferedBytes: number;
+}
+
+export class SegmentWriter {
+  readonly #deps: WriterDeps;
+  readonly #sealer: Sealer;
+  /** What the index does not have yet. */
+  readonly blocks = new OpenBlocks();
+  readonly #unindexed = new Map<number, OpenSegment>();
+  /** The segment that blocks are added to. */
+  #open: OpenSegment | undefined;
+  #beginning: Promise<void> | undefined;
+  #syncing: Promise<void> = Promise.resolve();
+  #nextSync: Promise<void> | undefined;
+
+  constructor(deps: WriterDeps) {
+    this.#deps = deps;
+    this.#sealer = new Sealer({ ...deps, files: deps.cache.own });
+  }
+
+  /** Bytes of segments that the index does not have yet. */
+  get bytes(): number {
+    return [...this.#unindexed.values()].reduce((sum, { bytes }) => sum + bytes, 0);
+  }
+
+  /** Whether `add` can be called now; otherwise `prepareFor` first. */
+  isReadyFor(block: Block): boolean {
+    return this.#open?.fits(block, this.#deps.segmentBytes) === true && this.#open.hasRoom;
+  }
+
+  /** One step on the way to a segment that takes the block: that is the backpressure. @throws NodeError */
+  async prepareFor(block: Block): Promise<void> {
+    const open = this.#open;
+    if (open === undefined) {
+      this.#beginning ??= this.begin()
+        .then((segment) => {
+          this.#open = segment;
+        })
+        .finally(() => {
+          this.#beginning = undefined;
+        });
+      return this.#beginning;
+    }
+    if (open.fits(block, this.#deps.segmentBytes)) return open.room();
+    if (!this.#sealer.hasRoom) return this.#sealer.room();
+    this.#seal(open);
+  }
+
+  add(block: Block): void {
+    this.blocks.add((this.#open as OpenSegment).add(block));
+  }
+
+  /** What was added before is in the store. Calls that come while one is under way share the next. @throws NodeError */
+  sync(): Promise<void> {
+    this.#nextSync ??= this.#syncing
+      .catch(() => {})
+      .then(() => {
+        this.#nextSync = undefined;
+        if (this.#open !== undefined && this.#open.blocks.length > 0) this.#seal(this.#open);
+        this.#syncing = this.#sealer.all();
+        return this.#syncing;
+      });
+    return this.#nextSync;
+  }
+
+  /** A segment that nobody else adds to. @throws NodeError STORE_FULL */
+  async begin(): Promise<OpenSegment> {
+    const { folder, cache, numbers, bufferedBytes } = this.#deps;
+    const number = numbers.take();
+    cache.begin(number);
+    try {
+      const open = await OpenSegment.begin(cache.own, number, bufferedBytes);
+      this.#unindexed.set(number, open);
+      return open;
+    } catch (error) {
+      throw failure("STORE_FULL", { path: folder, reason: (error as Error).message }, error);
+    }
+  }
+
+  /** Whether the index lacks a segment of this host. */
+  isUnindexed(segment: number): boolean {
+    return this.#unindexed.has(segment);
+  }
+
+  /** These segments of this host are in the index. */
+  indexed(segments: readonly number[]): void {
+    for (const number of segments) {
+      const open = this.#unindexed.get(number);
+      if (open === undefined) continue;
+      this.#unindexed.delete(number);
+      this.blocks.remove(open);
+      this.#deps.cache.stored(number, open.bytes);
+    }
+  }
+
+  #seal(open: OpenSegment): void {
+    this.#open = undefined;
+    this.#sealer.add(open);
+  }
+}
