@@ -8,6 +8,7 @@ import { type ModuleChange, Operating } from "./host/operating.ts";
 import { assemble, certificateOptions, type HostParts } from "./host/parts.ts";
 import { Queue } from "./host/queue.ts";
 import { folderOf, logSettings, openLog, readAgain, readConfig, readWith, seconds } from "./host/reading.ts";
+import { isFollower, rolling, sharedFace } from "./host/siblings.ts";
 import type { Handed, Host, HostOptions, HostPhase, ProcessAct } from "./host/types.ts";
 import { warnOfUnknown } from "./host/unknown_options.ts";
 import { Upkeep } from "./host/upkeep.ts";
@@ -25,7 +26,7 @@ import type { ConfigPlan, ListeningPort, ModuleLog, ModuleState, ServerStatus } 
 import { ModhostError, reasonOf } from "./util/errors.ts";
 import { createLog, type Log } from "./util/log.ts";
 
-export type { Handed, Host, HostOptions, HostPhase } from "./host/types.ts";
+export type { FollowStep, Handed, Host, HostOptions, HostPhase, SiblingState, Siblings } from "./host/types.ts";
 export type { SavedState } from "./module/saved.ts";
 
 /** Makes a host; nothing happens before `start`. */
@@ -48,7 +49,7 @@ class ModuleHost implements Host {
     bus: this.#bus,
     log: () => this.#log,
     parts: () => this.#running,
-    isAudited: () => this.#listens(),
+    isAudited: () => this.#listens() && !isFollower(this.#options),
     announce: (event, data) => this.#announce(event, data),
     change: (kind, name, host, progress) => this.#change(kind, name, host, progress),
     plan: () => this.plan(),
@@ -59,18 +60,28 @@ class ModuleHost implements Host {
         if (prepare === undefined) throw new ModhostError("CHANGE_REFUSED", { what: handOverText, reason });
         await prepare(successor, progress);
       }),
-    apply: (progress) => this.#reconfigure((parts, options) => applyConfig(parts, options, progress)),
+    apply: (progress) =>
+      rolling(this.#options, { kind: "apply" }, progress, (own) =>
+        this.#reconfigure((parts, options) => applyConfig(parts, options, own)),
+      ),
+    reopened: (progress) => rolling(this.#options, { kind: "reopen" }, progress, () => Promise.resolve()),
     check: (text) => this.#reconfigure((parts, options) => checkConfig(parts, options, text, this.#readWith(parts))),
     edit: (edit, progress) =>
-      this.#reconfigure((parts, options) => {
-        const written = async () => {
-          await this.#upkeep.followConfig(undefined);
-          await this.#watchConfig();
-        };
-        return editConfig(parts, options, { edit, read: this.#readWith(parts), progress, written });
-      }),
+      rolling(this.#options, { kind: "apply" }, progress, (own) =>
+        this.#reconfigure((parts, options) => {
+          const written = async () => {
+            await this.#upkeep.followConfig(undefined);
+            await this.#watchConfig();
+          };
+          return editConfig(parts, options, { edit, read: this.#readWith(parts), progress: own, written });
+        }),
+      ),
   });
 
+  readonly shared = sharedFace(
+    () => this.#running,
+    () => this.#log,
+  );
   readonly #upkeep = new Upkeep({
     bus: this.#bus,
     operating: this.#operating,
@@ -238,16 +249,20 @@ class ModuleHost implements Host {
     if (this.state !== "starting") return;
     this.state = "running";
     running.quarantine.start();
-    if (this.#isSecure()) this.#upkeep.keepCertificates(certificates);
+    if (this.#isSecure()) this.#upkeep.keepCertificates(certificates, { orders: !isFollower(this.#options) });
     if (!this.#listens()) return;
     await modules.ready();
+    this.#options.siblings?.changed?.();
     await this.#watchConfig();
     if (!this.#isRunning()) return;
     this.#announce("server-started", {});
     if (this.#options.watch !== undefined) this.#upkeep.watchModules(running, loading, this.#options.watch);
   }
 
-  readonly #warn = (unknown: readonly UnknownName[]) => warnOfUnknown(this.log, unknown);
+  // A follower does not read the options of modules that run elsewhere.
+  readonly #warn = (unknown: readonly UnknownName[]) => {
+    if (!isFollower(this.#options)) warnOfUnknown(this.log, unknown);
+  };
 
   /** `handing` gets what is kept for another host. */
   async #stop(timeout: number | undefined, handing?: { ports: HeldPort[]; states: SavedState[] }): Promise<void> {
@@ -312,7 +327,8 @@ class ModuleHost implements Host {
 
   async #watchConfig(): Promise<void> {
     const { config } = this.#parts();
-    const isWatched = config.value("config_watch") === true || this.#options.watch !== undefined;
+    const isWanted = config.value("config_watch") === true || this.#options.watch !== undefined;
+    const isWatched = isWanted && !isFollower(this.#options);
     // A stop may have come meanwhile, and has closed what was watched then.
     await this.#upkeep.followConfig(isWatched && this.#isRunning() && this.#listens() ? config.file : undefined);
   }
@@ -329,13 +345,16 @@ class ModuleHost implements Host {
 
   /** When it is its turn. */
   #change(kind: ModuleChange, name: string, host: string | undefined, progress: Progress): Promise<void> {
-    return this.#enqueue(`${kind} ${name}`, async () => {
-      const { modules, catalog, quarantine } = this.#parts();
-      if (host !== undefined) catalog.assertHost(host);
-      if (kind === "load") await modules.load(entryFrom(folderOf(this.#options), name), host);
-      else await modules[kind](moduleName(name), host, progress);
-      quarantine.forget(moduleName(name), host);
-    });
+    const entry = kind === "load" ? entryFrom(folderOf(this.#options), name) : name;
+    return rolling(this.#options, { kind, name: entry, host }, progress, (own) =>
+      this.#enqueue(`${kind} ${name}`, async () => {
+        const { modules, catalog, quarantine } = this.#parts();
+        if (host !== undefined) catalog.assertHost(host);
+        if (kind === "load") await modules.load(entry, host);
+        else await modules[kind](moduleName(name), host, own);
+        quarantine.forget(moduleName(name), host);
+      }),
+    );
   }
 
   #enqueue(what: string, operation: () => Promise<void>): Promise<void> {

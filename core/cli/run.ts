@@ -3,6 +3,8 @@ import type { Host, HostOptions } from "../host.ts";
 import { planLines } from "../operations/plan_text.ts";
 import type { Change } from "../types.ts";
 import { ModhostError, reasonOf } from "../util/errors.ts";
+import type { Member } from "../workers/member.ts";
+import { WORKER } from "../workers/messages.ts";
 import { portText } from "./addresses.ts";
 import { changeText } from "./admin/change.ts";
 import { type Command, type CommandContext, UsageError } from "./command.ts";
@@ -17,6 +19,7 @@ import { ServiceManager } from "./service_manager.ts";
 import { announceStop, type StopProgress } from "./stopping.ts";
 import { watchLoop } from "./watchdog.ts";
 import { announce } from "./welcome.ts";
+import { workersOption, workersWanted } from "./workers_wanted.ts";
 
 export const run: Command = {
   name: "run",
@@ -47,6 +50,11 @@ export const run: Command = {
       value: "SECONDS",
       help: "With --takeover: how long requests that last may hold it up, while everything is served; default 60",
     },
+    workers: {
+      type: "string",
+      value: "N",
+      help: "Serve with so many processes, or auto: as many as there are processors; default: the option workers, else 1",
+    },
     inspect: {
       type: "string",
       value: "[HOST:PORT]",
@@ -61,70 +69,112 @@ export const run: Command = {
       const code = await takeOver(context);
       if (code !== undefined) return code;
     }
-    const { output, env } = context;
-    const isQuiet = context.options.quiet === true;
-    // Loaded here alone: other commands have no use for a host.
-    const { createHost } = await import("../host.ts");
-    // Its variable is none of the configuration's.
-    const former = formerProcess(env);
-    const options = hostOptions({ ...context, env: environmentOf(context) }, context.args);
-    const given = former === undefined ? { sockets: inheritedSockets(env) } : await followed(former, options);
-    const watch = (change: Change) => output.show({ event: "changed", change }, () => changeText(output, change));
-    const manager = new ServiceManager({
-      env,
-      failed: (reason) => service.host.log.warn("The service manager is not told how the server is: %s", reason),
-    });
-    let isWatched = false;
-    const service = new RunService(
-      {
-        make: (more) => createHost({ ...options, ...more, ...(context.options.watch === true ? { watch } : {}) }),
-        async started(host) {
-          const seconds = Number(host.config.value("loop_watchdog"));
-          if (seconds > 0 && !isWatched) {
-            isWatched = true;
-            watchLoop({ seconds, exits: host.config.value("loop_watchdog_exit") === true });
-          }
-          if (!isQuiet) announce(host, output);
-          await manager.ready(servedText(host));
-        },
-        leaving: () => void manager.reloading("Handing over to another process"),
-        output,
-        env,
-        former,
-      },
-      given,
-    );
-    let progress: StopProgress | undefined;
-    const code = await serve(
-      {
-        start: () => service.start(),
-        async stop() {
-          if (service.host.state === "running") void manager.stopping("Stopping");
-          await service.stop();
-          progress?.ended();
-          await manager.close();
-        },
-        ended: service.ended,
-        report: (error) => service.report(error),
-        contain: (error) => service.contain(error),
-        refuse: (act) => service.refuse(act),
-      },
-      {
-        interrupted(signal) {
-          service.by = `signal ${signal}`;
-          if (!isQuiet) progress = announceStop(service.host, output, signal);
-        },
-        reopen: () => void reopen(service.host),
-        async reload() {
-          await manager.reloading("Applying the configuration");
-          await reload(service.host, output);
-          if (service.host.state === "running") await manager.ready(servedText(service.host));
-        },
-      },
-    );
-    return code;
+    const isMember = context.env[WORKER] !== undefined;
+    if (!isMember) {
+      const env = environmentOf(context);
+      const count = await workersWanted(hostOptions(context, context.args), env);
+      if (count > 1) {
+        refuseSuccessor(context.env);
+        return (await import("./supervise.ts")).supervise({ ...context, env }, count);
+      }
+    }
+    const member = isMember ? (await import("../workers/member.ts")).memberOf(context.env) : undefined;
+    return runHost(context, member);
   },
 };
+
+/** Runs a host in this process, alone or as one of several, and gives the exit code. */
+async function runHost(context: CommandContext, member: Member | undefined): Promise<number> {
+  const { output, env } = context;
+  const manager = new ServiceManager({
+    env,
+    failed: (reason) => service.host.log.warn("The service manager is not told how the server is: %s", reason),
+  });
+  const service = await serviceOf(context, manager, member);
+  const isTold = context.options.quiet !== true && member?.isFirst !== false;
+  let progress: StopProgress | undefined;
+  const interrupted = (signal: string, by = `signal ${signal}`) => {
+    service.by = by;
+    if (isTold) progress = announceStop(service.host, output, signal);
+  };
+  const applied = async () => {
+    await manager.reloading("Applying the configuration");
+    await reload(service.host, output);
+    if (service.host.state === "running") await manager.ready(servedText(service.host));
+  };
+  member?.attach({
+    host: () => service.host,
+    reload: applied,
+    reopen: () => reopen(service.host),
+    stop(signal) {
+      if (signal !== undefined) interrupted(signal);
+      void service.stop().catch((error: unknown) => service.report(error));
+    },
+  });
+  return serve(
+    {
+      start: () => service.start(),
+      async stop() {
+        if (service.host.state === "running") void manager.stopping("Stopping");
+        await service.stop();
+        progress?.ended();
+        await manager.close();
+        member?.close();
+      },
+      ended: service.ended,
+      report: (error) => service.report(error),
+      contain: (error) => service.contain(error),
+      refuse: (act) => service.refuse(act),
+    },
+    {
+      interrupted,
+      reopen: () => void reopen(service.host),
+      reload: applied,
+      // A terminal sends signals to all processes: the supervisor says what is to be done.
+      ...(member === undefined ? {} : { ends: ["SIGTERM"] as const }),
+    },
+  );
+}
+
+/** The server of this process, which has not begun yet. */
+async function serviceOf(context: CommandContext, manager: ServiceManager, member: Member | undefined) {
+  const { output, env } = context;
+  // Loaded here alone: other commands have no use for a host.
+  const { createHost } = await import("../host.ts");
+  // Its variable is none of the configuration's.
+  const former = formerProcess(env);
+  const configured = hostOptions({ ...context, env: environmentOf(context) }, context.args);
+  const own = member === undefined ? {} : await (await import("./supervise.ts")).memberOptions(member, configured);
+  const options = { ...configured, ...own };
+  const isFirst = member?.isFirst !== false;
+  const given =
+    former === undefined ? { sockets: options.sockets ?? inheritedSockets(env) } : await followed(former, options);
+  const watch = (change: Change) => output.show({ event: "changed", change }, () => changeText(output, change));
+  const watched = context.options.watch === true && isFirst ? { watch } : {};
+  let isWatched = false;
+  const started = async (host: Host) => {
+    const seconds = Number(host.config.value("loop_watchdog"));
+    if (seconds > 0 && !isWatched) {
+      isWatched = true;
+      watchLoop({ seconds, exits: host.config.value("loop_watchdog_exit") === true });
+    }
+    if (context.options.quiet !== true && isFirst) announce(host, output);
+    await manager.ready(servedText(host));
+    await member?.running();
+  };
+  const make = (more: Partial<HostOptions>) => createHost({ ...options, ...more, ...own, ...watched });
+  const leaving = () => void manager.reloading("Handing over to another process");
+  return new RunService({ make, started, leaving, output, env, former }, given);
+}
+
+/** @throws {Error} when a server is to be followed that runs: its ports and states are for one process */
+function refuseSuccessor(env: NodeJS.ProcessEnv): void {
+  const former = formerProcess(env);
+  if (former === undefined) return;
+  const error = new Error("a server of several processes cannot take the place of another: stop that one first");
+  former.failed(error);
+  throw error;
+}
 
 async function reopen(host: Host): Promise<void> {
   try {
@@ -137,11 +187,13 @@ async function reopen(host: Host): Promise<void> {
 /** The options of the command line that stand for some of the configuration, over what is configured. */
 function environmentOf({ options, env }: CommandContext): NodeJS.ProcessEnv {
   const { port, quiet } = options;
+  const workers = workersOption(options.workers);
   if (port !== undefined && !/^\d{1,5}$/.test(String(port)))
     throw new UsageError(`--port takes a number of a port, not ${port}`);
   return {
     ...env,
     ...(port === undefined ? {} : { [variableOf("http_ports")]: String(port) }),
+    ...(workers === undefined ? {} : { [variableOf("workers")]: workers }),
     ...(quiet === true ? { [variableOf("http_log")]: "false", [variableOf("log_level")]: "warn" } : {}),
   };
 }

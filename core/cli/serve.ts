@@ -29,6 +29,8 @@ export interface ServeOptions {
   readonly forced?: (signal: StopSignal) => number;
   /** Called at SIGHUP, which ends nothing then, unless the terminal that the process was started from has gone. */
   readonly reload?: () => void;
+  /** Signals that end it; others are taken for those of its parent. Default: all. */
+  readonly ends?: readonly StopSignal[];
   /** Called at SIGUSR2, which would end the process otherwise. */
   readonly reopen?: () => void;
 }
@@ -65,6 +67,7 @@ export async function serve(
     forced = (signal) => 128 + constants.signals[signal],
     reload,
     reopen,
+    ends = signals,
   }: ServeOptions = {},
 ): Promise<number> {
   const { promise: wanted, resolve: end } = Promise.withResolvers<void>();
@@ -76,6 +79,7 @@ export async function serve(
   const hadTerminal = hasTerminal();
   for (const signal of signals) {
     process.on(signal, () => {
+      if (!ends.includes(signal)) return;
       // Whoever closes a terminal means to end what runs there.
       if (signal === "SIGHUP" && reload !== undefined && (!hadTerminal || hasTerminal())) reload();
       else if (first === undefined) {
@@ -85,7 +89,7 @@ export async function serve(
       } else if (performance.now() - first > MAX_ECHO_MS) guard.exit(forced(signal));
     });
   }
-  if (reopen !== undefined) process.on("SIGUSR2", reopen);
+  if (reopen !== undefined) process.on("SIGUSR2", () => ends === signals && reopen());
   process.on("unhandledRejection", (reason) => service.report(reason));
   process.on("uncaughtException", (error) => {
     if (service.contain?.(error) === true) return;

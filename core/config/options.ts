@@ -176,6 +176,16 @@ export const coreOptions = {
     applies: "live",
     describe: "How long a module that is being unloaded or replaced may take to finish its requests.",
   },
+  workers: {
+    type: "integer",
+    default: 1,
+    min: 0,
+    max: 256,
+    per_host: false,
+    applies: "start",
+    describe:
+      "Processes that modhost run serves HTTP with; 0: as many as there are processors. Modules that say that they are shared run in the first one only.",
+  },
   loop_watchdog: {
     type: "period",
     default: 5,

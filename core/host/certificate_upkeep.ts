@@ -13,6 +13,8 @@ const EXPIRY_MS = 3_600_000;
 
 export interface CertificateUpkeepDeps {
   readonly certificates: Certificates;
+  /** New ones are ordered by ACME here. */
+  readonly orders: boolean;
   readonly changes: Changes;
   /** Makes a change when it is its turn. */
   enqueue(operation: () => Promise<void>): Promise<void>;
@@ -55,7 +57,7 @@ export class CertificateUpkeep {
     // A change of the configuration may end after the stop has begun.
     if (this.#isStopped) return;
     void this.#watch.follow(this.#deps.certificates.files());
-    const { acme } = this.#deps.certificates;
+    const acme = this.#deps.orders ? this.#deps.certificates.acme : undefined;
     if (acme !== undefined && this.#unhook.length === 0) this.#answerAuthorities();
     this.#acme.follow(acme);
     this.#timer ??= setInterval(() => void this.#hourly(), EXPIRY_MS).unref();

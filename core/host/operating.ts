@@ -53,6 +53,8 @@ export interface OperatingDeps {
   check(text: string): Promise<ConfigCheck>;
   /** Writes the config file and applies it when it is its turn. */
   edit(edit: ConfigEdit, progress: Progress): Promise<ConfigPlan>;
+  /** The logs of this process were opened again. */
+  reopened(progress: Progress): Promise<void>;
   /** Prepares another process, when it is its turn. */
   prepare(successor: Successor, progress: Progress): Promise<void>;
 }
@@ -107,10 +109,11 @@ export class Operating implements ServerDeps {
   }
 
   reopenLogs(asker: Requester): Made {
-    return this.changes.make({ ...asker, what: reopenText }, async () => {
+    return this.changes.make({ ...asker, what: reopenText }, async (progress) => {
       // Modules first: the log can tell what they fail with.
       this.#deps.announce("logs-reopened", {});
       this.#deps.log().reopen();
+      await this.#deps.reopened(progress);
     });
   }
 

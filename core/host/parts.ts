@@ -7,7 +7,7 @@ import { Catalog } from "../module/catalog.ts";
 import type { Instance } from "../module/instance.ts";
 import { Items } from "../module/items.ts";
 import { Modules } from "../module/lifecycle.ts";
-import { moduleName } from "../module/locate.ts";
+import { type ModuleSource, moduleName } from "../module/locate.ts";
 import type { ModuleContext } from "../module/module_context.ts";
 import { givenOnce } from "../module/saved.ts";
 import { SharedTables } from "../module/shared.ts";
@@ -59,8 +59,9 @@ export function assemble(deps: HostPartsDeps): HostParts {
   const { options, config, bus, log, isRunning, announce, enqueue, operating } = deps;
   const loadTimeout = () => seconds(parts.config, "load_timeout", 30);
   const given = inlineModules(options.modules ?? [], folderOf(options), config.directory);
-  const catalog = new Catalog(config, given, loadTimeout, (source) => isolatedCode(source, isolation));
-  const ports = new Ports(config, options.sockets);
+  const isolate = (source: ModuleSource) => isolatedCode(source, isolation);
+  const catalog = new Catalog(config, given, loadTimeout, isolate, options.siblings?.isElsewhere);
+  const ports = new Ports(config, options.sockets, options.siblings?.lent);
   const certificates = new Certificates({ ...certificateOptions(config), log: log.host });
   const items = new Items();
   items.handle("net-provider", {

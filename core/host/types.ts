@@ -6,6 +6,7 @@ import type { Clock } from "../module/clock.ts";
 import type { SavedState } from "../module/saved.ts";
 import type { Progress } from "../operations/change.ts";
 import type { HeldPort, InheritedSocket } from "../ports/inherited.ts";
+import type { LentPorts, SharedPort } from "../ports/lent.ts";
 import type { Change, ConfigPlan, ListeningPort, ModuleLog, ModuleState, ServerStatus, Successor } from "../types.ts";
 import type { LogSettings } from "../util/log.ts";
 
@@ -54,6 +55,39 @@ export interface HostOptions {
   readonly watch?: (reload: Change) => void;
   /** What `module.add_timer` and `module.now` go by, and nothing else; default: the time of the system. */
   readonly clock?: Clock;
+  /** Other processes serve as well. */
+  readonly siblings?: Siblings;
+}
+
+/** A change that one process has made, for the others. */
+export type FollowStep =
+  | { readonly kind: "load" | "unload" | "reload"; readonly name: string; readonly host: string | undefined }
+  | { readonly kind: "apply" | "reopen" };
+
+/** How another process of the server is. */
+export interface SiblingState {
+  /** From 1. */
+  readonly number: number;
+  readonly pid: number;
+  readonly connections: number;
+  /** What is being answered: a line each. */
+  readonly requests: readonly string[];
+  /** Modules that are not loaded there. */
+  readonly failed: readonly string[];
+}
+
+/** The other processes of a server of several. */
+export interface Siblings {
+  /** Of one that is not the first: modules that the first one runs. */
+  readonly isElsewhere?: (name: string) => boolean;
+  /** The same: it opens no ports, orders no certificates and records no changes. */
+  readonly lent?: LentPorts;
+  /** Of the first: its ports and its modules may be others now. */
+  changed?(): void;
+  /** How the others are. */
+  states?(): readonly SiblingState[];
+  /** What it has changed is changed in the others, one after the other. Resolves when it is done; `told` hears of each. */
+  follow?(step: FollowStep, told: (what: string) => void): Promise<void>;
 }
 
 export type HostPhase = ServerStatus["phase"];
@@ -66,6 +100,16 @@ export interface ProcessAct {
   readonly ends: boolean;
   /** Its stack tells who calls. */
   readonly called: Error;
+}
+
+/** A host as the other processes of its server use it. */
+export interface SharedFace {
+  /** Open ports that they can listen on, too. */
+  ports(): SharedPort[];
+  /** Names of loaded modules that say that they are shared, and of all that depend on them. */
+  modules(): ReadonlySet<string>;
+  /** Writes a line of the log of another process, a JSON object; `from` is its number, undefined for none. */
+  relayLog(line: string, from: number | undefined): void;
 }
 
 /** A module host: loads modules, keeps their ports open, and takes both down again. */
@@ -117,6 +161,8 @@ export interface Host extends AsyncDisposable {
   modules(): ModuleState[];
   /** What a loaded module's function returned: the same as `module.depends` gives. */
   exports<T = unknown>(name: string, host?: string): T;
+  /** What the other processes of a server of several have to do with this host. */
+  readonly shared: SharedFace;
   /** Addresses that the host listens on now. */
   listening(): ListeningPort[];
   /** Number of connections that came in through the ports and are open. */

@@ -50,10 +50,12 @@ export class Upkeep {
     void this.#modules.start(since).catch(report);
   }
 
-  keepCertificates(certificates: Certificates): void {
+  /** `orders`: new ones are ordered by ACME, too. */
+  keepCertificates(certificates: Certificates, { orders }: { readonly orders: boolean }): void {
     const { bus, operating, log, enqueue, announce } = this.#deps;
     this.#certificates = new CertificateUpkeep({
       certificates,
+      orders,
       changes: operating.changes,
       enqueue: (operation) => enqueue("certificates", operation),
       announce,

@@ -52,6 +52,6 @@ export { relayedAnswer } from "./relayed_answer.ts";
 export { latencyBounds, RequestCounts, RouteCounts, requestCounting, statusClasses } from "./request_counts.ts";
 export { roomToSend } from "./response.ts";
 export type { MountPlace, RouteInfo } from "./route.ts";
-export { type Explanation, HttpService, type ServiceFigures } from "./service.ts";
+export { type Explanation, HttpService, type RequestSiblings, type ServiceFigures } from "./service.ts";
 export { environmentOf, type HttpEnvironment, type HttpSettings } from "./settings.ts";
 export { addVary } from "./vary.ts";

@@ -16,6 +16,8 @@ export interface HttpModule {
   middleware(): LayerInfo[];
   /** The same, with what each tells people of itself. */
   describeMiddleware(): DescribedLayer[];
+  /** Apps that are asked before all routes whether they take a request. */
+  claimants(): Pick<RouteInfo, "app" | "module">[];
   /** What is being answered: a line each, such as `GET /path (3 s)`, the oldest first. */
   active(): string[];
   /** Requests by route: counted, once for all, while any module that has asked for them is loaded. */

@@ -37,6 +37,19 @@ export interface Explanation {
 /** Settings that a connection has for its life. */
 const connectionLimits = ["maxHeaderSize", "headTimeout", "idleTimeout", "maxStreams"] as const;
 
+/** Other processes of the server, as far as requests are concerned. */
+export interface RequestSiblings {
+  /** Sees each request that comes to this process before anything is read of it. */
+  arrived?(request: IncomingMessage): void;
+  /** Another process answers the request. */
+  takes?(request: NodeRequest): boolean;
+  /** Hands over one that it takes. `isLast`: the connection is closed after the answer. */
+  serve?(request: NodeRequest, response: NodeResponse, isLast: boolean): void;
+  serveUpgrade?(request: IncomingMessage, handover: Handover): void;
+  /** The apps may be others now. */
+  mounted?(): void;
+}
+
 type Handle = (request: NodeRequest, response: NodeResponse) => void;
 
 /** Requests whose clients wait to be asked for the body. */
@@ -68,6 +81,8 @@ export class HttpService implements PipelineService {
   /** No further request is taken on a connection once its current one is answered. */
   stopping = false;
   hosts: VirtualHosts;
+  /** Of a server of several processes. */
+  siblings: RequestSiblings | undefined;
   readonly #handle: Handle;
   readonly #receiver: Receiver;
   #tls: TlsSource | undefined;
@@ -94,7 +109,9 @@ export class HttpService implements PipelineService {
     const current = () => this.#successor ?? this;
     const serve = (request: NodeRequest, response: NodeResponse) => {
       environment.arrived?.(request as IncomingMessage);
-      current().#handle(request, response);
+      const service = current();
+      if (service.siblings === undefined) service.#handle(request, response);
+      else service.#share(service.siblings, request, response);
     };
     this.#tls = tls;
     this.#receiver = {
@@ -111,6 +128,18 @@ export class HttpService implements PipelineService {
       },
     };
     this.listeners = new Listeners({ ...settings }, environment, tls, this.#receiver);
+  }
+
+  /** Lets another process answer what is its own. */
+  #share(siblings: RequestSiblings, request: NodeRequest, response: NodeResponse): void {
+    siblings.arrived?.(request as IncomingMessage);
+    if (siblings.takes?.(request) !== true) {
+      this.#handle(request, response);
+      return;
+    }
+    const handover = handovers.get(request);
+    if (handover === undefined) siblings.serve?.(request, response, this.stopping);
+    else siblings.serveUpgrade?.(request as IncomingMessage, handover);
   }
 
   /**
@@ -156,6 +185,7 @@ export class HttpService implements PipelineService {
     this.#mounts = mounts;
     this.#layers = layers;
     this.#built = undefined;
+    this.siblings?.mounted?.();
   }
 
   /** Built when it is first asked for after a change. */
@@ -166,6 +196,11 @@ export class HttpService implements PipelineService {
 
   routes(): RouteInfo[] {
     return this.table.list();
+  }
+
+  /** Apps that are asked before all routes whether they take a request. */
+  claimants(): Pick<RouteInfo, "app" | "module">[] {
+    return this.table.claimants.map(({ name, owner }) => ({ app: name, module: owner.name }));
   }
 
   /** The middleware before apps, the outermost first. */
@@ -181,7 +216,7 @@ export class HttpService implements PipelineService {
     const verb = method.toUpperCase();
     const chosen = this.hosts.choose(authority);
     const host = typeof chosen === "string" ? chosen : undefined;
-    const claimants = this.table.claimants.map(({ name, owner }) => ({ app: name, module: owner.name }));
+    const claimants = this.claimants();
     const base = { method: verb, host, path: decodePath(path), claimants, middleware: [], candidates: [] };
     if (chosen === badHost) return { ...base, status: 400, reason: "This is not a valid host name" };
     if (host === undefined)
@@ -248,6 +283,7 @@ export class HttpService implements PipelineService {
   /** True when the request asks for a websocket on a path that is routed for it. */
   #upgrades(request: IncomingMessage): boolean {
     if (!wantsWebsocket(request)) return false;
+    if (this.siblings?.takes?.(request) === true) return true;
     const target = parseTarget(request.url ?? "");
     const host = this.hosts.choose(target?.authority ?? request.headers.host);
     if (target === undefined || typeof host !== "string") return false;

@@ -20,6 +20,8 @@ export class Catalog {
   readonly #loadTimeout: () => number;
   /** Evaluates a module in a worker. */
   readonly #isolated: (source: ModuleSource) => Promise<ModuleCode>;
+  /** Modules that another process of the server runs. */
+  readonly #isElsewhere: (name: string) => boolean;
   /** Modules that were handed to the host, by value or by path. */
   readonly #given = new Map<string, ModuleSource>();
   /** Spelling of names in the configuration: "@scope/modhost-mod-x" for x. */
@@ -35,9 +37,11 @@ export class Catalog {
     given: readonly ModuleSource[],
     loadTimeout: () => number,
     isolated?: (source: ModuleSource) => Promise<ModuleCode>,
+    isElsewhere: (name: string) => boolean = () => false,
   ) {
     this.#config = config;
     this.#loadTimeout = loadTimeout;
+    this.#isElsewhere = isElsewhere;
     this.#isolated = isolated ?? ((source) => readCode(source, loadTimeout()));
     for (const source of given) this.#given.set(source.name, source);
   }
@@ -97,7 +101,18 @@ export class Catalog {
   }
 
   isDisabled(name: string, host: string): boolean {
-    return this.#list("modules_disabled", host).some((entry) => moduleName(entry) === name);
+    return this.#isElsewhere(name) || this.#list("modules_disabled", host).some((entry) => moduleName(entry) === name);
+  }
+
+  /** Names of those that one process alone runs, and of all that are known to depend on them. */
+  shared(): Set<string> {
+    const codes = [...this.#codes.values()];
+    const shared = new Set(codes.filter((code) => code.shared).map(({ source }) => source.name));
+    for (let size = -1; size < shared.size; ) {
+      size = shared.size;
+      for (const { source, depends } of codes) if (depends.some((name) => shared.has(name))) shared.add(source.name);
+    }
+    return shared;
   }
 
   /** From now on a name or path, as a person writes it, is where the module of that name is found. */

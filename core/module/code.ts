@@ -31,6 +31,8 @@ export interface ModuleCode {
   readonly global: boolean;
   /** It asks for a worker of its own. */
   readonly isolated?: boolean;
+  /** One process runs it, of a server of several. */
+  readonly shared?: boolean;
   /** For its author: names that mean nothing here, next to one that does. */
   readonly hints: readonly string[];
   /** What it consists of, where another thread has evaluated it. */
@@ -95,7 +97,8 @@ export function failure(
 }
 
 function codeOf(source: ModuleSource, exported: object, written = exported): ModuleCode {
-  const { load, options = {}, depends = [], global = false, isolated = false } = exported as Partial<ModuleDefinition>;
+  const definition = exported as Partial<ModuleDefinition>;
+  const { load, options = {}, depends = [], global = false, isolated = false, shared = false } = definition;
   const refuse = (reason: string) => {
     const file = source.file ?? source.name;
     return new ModhostError("MODULE_INVALID", { file, reason, name: source.name });
@@ -107,17 +110,18 @@ function codeOf(source: ModuleSource, exported: object, written = exported): Mod
   }
   const hints = [...exportHints(written), ...declarationHints(options)];
   // Its function is given the module object and nothing else.
-  const asked = { options, depends, global: global === true, isolated: isolated === true };
+  const asked = { options, depends, global: global === true, isolated: isolated === true, shared: shared === true };
   return { source, load: (module) => load(module), ...asked, hints };
 }
 
 function pick(from: object): Partial<ModuleDefinition> {
-  const { options, depends, global, isolated } = from as Partial<ModuleDefinition>;
+  const { options, depends, global, isolated, shared } = from as Partial<ModuleDefinition>;
   return {
     ...(options === undefined ? {} : { options }),
     ...(depends === undefined ? {} : { depends }),
     ...(global === undefined ? {} : { global }),
     ...(isolated === undefined ? {} : { isolated }),
+    ...(shared === undefined ? {} : { shared }),
   };
 }
 

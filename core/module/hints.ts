@@ -5,7 +5,7 @@
 import type { HostEvents, ModuleDefinition, OptionDeclaration, OptionDeclarations } from "../types.ts";
 import { nearest } from "../util/nearest.ts";
 
-const definition: readonly (keyof ModuleDefinition)[] = ["load", "options", "depends", "global", "isolated"];
+const definition: readonly (keyof ModuleDefinition)[] = ["load", "options", "depends", "global", "isolated", "shared"];
 const declaration: readonly (keyof OptionDeclaration)[] = [
   "type",
   "default",

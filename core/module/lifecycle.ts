@@ -98,6 +98,14 @@ export class Modules {
     return { live, failed: this.#out(), asked: this.#asked };
   }
 
+  /** Names of those that say that they are shared, and of all that depend on them. */
+  shared(): Set<string> {
+    const names = this.#deps.catalog.shared();
+    const live = this.#instances.live();
+    const roots = live.filter(({ name }) => names.has(name));
+    return new Set([...names, ...withDependants(live, roots).map(({ name }) => name)]);
+  }
+
   #out(): ModuleState[] {
     return [...this.quarantined.states(), ...this.#failures.states()];
   }

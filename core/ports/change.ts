@@ -11,6 +11,8 @@ export interface Open {
   readonly place: Place | undefined;
   /** Of a further endpoint. */
   readonly endpoint?: NetEndpoint | undefined;
+  /** Of one that another process has opened. */
+  readonly key?: string;
 }
 
 /** What a change of the configuration opens and closes, of one service. */

@@ -8,6 +8,7 @@ import { changeEndpoints } from "./endpoints_change.ts";
 import { portFailure } from "./failure.ts";
 import { hold } from "./hold.ts";
 import { type HeldPort, Inherited, type InheritedSocket } from "./inherited.ts";
+import { borrow, type LentPorts, type SharedPort, sharedOf } from "./lent.ts";
 import { codeOf, lacksAddress, listen, listenAt, placeText, refusals } from "./listen.ts";
 import { type Place, placeDifference, placesOf } from "./places.ts";
 import { boundPort, close, current, endpointsOf, type Provider, type Service, shut } from "./service.ts";
@@ -28,9 +29,17 @@ export class Ports {
   #isOpen = false;
   readonly #inherited: Inherited;
 
-  constructor(config: Config, inherited: readonly InheritedSocket[] = []) {
+  /** Another process opens the ports; then options ask for none. */
+  readonly #lent: LentPorts | undefined;
+
+  constructor(config: Config, inherited: readonly InheritedSocket[] = [], lent?: LentPorts) {
     this.#config = config;
     this.#inherited = new Inherited(inherited);
+    this.#lent = lent;
+    lent?.follow((name) => {
+      const service = this.#services.get(name);
+      if (service !== undefined && this.#isOpen) this.#open(service);
+    });
   }
 
   /**
@@ -65,7 +74,7 @@ export class Ports {
    */
   async *refused(): AsyncGenerator<ModhostError, void, undefined> {
     // Of those that were inherited it is not known yet where they listen.
-    if (this.#inherited.isUsed) return;
+    if (this.#inherited.isUsed || this.#lent !== undefined) return;
     for (const [option, { type }] of this.#config.declarations()) {
       const name = /^(.+)_ports$/.exec(option)?.[1];
       if (name === undefined || type !== "ports") continue;
@@ -136,7 +145,7 @@ export class Ports {
 
   /** What another configuration would open and close. */
   difference(next: Config): PortsDifference[] {
-    if (!this.#isOpen) return [];
+    if (!this.#isOpen || this.#lent !== undefined) return [];
     return [...this.#services.values()].flatMap((service) => {
       const provider = current(service)?.item;
       if (provider === undefined) return [];
@@ -215,6 +224,11 @@ export class Ports {
     this.#connections.destroy();
   }
 
+  /** What other processes of the server can listen on, too. */
+  shared(): SharedPort[] {
+    return [...this.#services.values()].flatMap((service) => sharedOf(service));
+  }
+
   listening(): ListeningPort[] {
     return [...this.#services.values()].flatMap((service) =>
       service.servers.flatMap(({ server }) => {
@@ -232,12 +246,22 @@ export class Ports {
       if (this.#failures !== undefined) this.#failures.push(error);
       else current(service)?.owner.log.error("%s", reasonOf(error));
     };
-    const work = this.#listenAll(service)
-      .catch(failed)
-      .then(() => this.#listenBeside(service))
-      .catch(failed);
+    const listening =
+      this.#lent === undefined
+        ? this.#listenAll(service)
+            .catch(failed)
+            .then(() => this.#listenBeside(service))
+        : this.#borrow(this.#lent, service);
+    const work = listening.catch(failed);
     this.#opening.add(work);
     void work.then(() => this.#opening.delete(work));
+  }
+
+  /** One after the other: each asks for what it does not know yet. */
+  async #borrow(lent: LentPorts, service: Service): Promise<void> {
+    await Promise.all(this.#opening);
+    const serve = (socket: Socket) => this.#connections.accept(service, socket, true);
+    await borrow(lent, service, serve, ({ server, key }) => this.#take(service, server, undefined, undefined, key));
   }
 
   async #listenAll(service: Service): Promise<void> {
@@ -321,11 +345,11 @@ export class Ports {
   }
 
   /** Keeps what listens now; false when the host has been stopped, or the service has gone, meanwhile. */
-  #take(service: Service, server: Server, place?: Place, endpoint?: NetEndpoint): boolean {
+  #take(service: Service, server: Server, place?: Place, endpoint?: NetEndpoint, key?: string): boolean {
     const owner = current(service)?.owner;
     server.on("error", (error) => owner?.log.error("%s: %s", service.name, reasonOf(error)));
     const isWanted = this.#isOpen && service.providers.size > 0;
-    if (isWanted) service.servers.push({ server, place, endpoint });
+    if (isWanted) service.servers.push({ server, place, endpoint, ...(key === undefined ? {} : { key }) });
     else server.close();
     return isWanted;
   }

@@ -31,6 +31,11 @@ export interface ModuleDefinition<D extends OptionDeclarations = OptionDeclarati
   readonly global?: boolean;
   /** True: each instance runs in a worker thread of its own, and so does the code of the file. */
   readonly isolated?: boolean;
+  /**
+   * True: of a server of several processes, one alone runs it, and with it all modules that depend on it; the others hand
+   * requests for their apps to that one. For modules that keep state.
+   */
+  readonly shared?: boolean;
 }
 
 /** What `module.provides` takes, by kind. `K` are the keys of the routes. */

@@ -79,6 +79,8 @@ export interface LogLine {
   readonly time: string;
   /** The module that wrote it; undefined for the host itself. */
   readonly module?: string;
+  /** The number of the process that wrote it, of a server of several; undefined for the first. */
+  readonly worker?: number;
   /** The module's host, unless it is of the whole server. */
   readonly host?: string;
   readonly msg: string;

@@ -31,6 +31,8 @@ export interface Log {
   of(module: string, host: string): ModuleLog;
   /** Every text goes through this function from now on, before it is written. */
   mask(change: (text: string) => string): void;
+  /** Writes a line of another log, a JSON object, as it was masked there; `fields` are added. */
+  relay(line: string, fields: Readonly<Record<string, unknown>>): void;
   /** Another level or format from now on, for all that write. */
   configure(settings: Pick<LogSettings, "level" | "format">): void;
   /** Tells each line that is written, until the function that this gives is called. */
@@ -70,6 +72,12 @@ export function createLog(settings: LogSettings = {}): Log {
   };
   configure(settings);
   // Which levels are written is decided before the logger is asked: those of modules would keep the level of their making.
+  const destination: DestinationStream = {
+    write(line: string) {
+      stream.write(line);
+      followers.tell(line, recent.add(line));
+    },
+  };
   const root = pino(
     {
       level: "debug",
@@ -77,18 +85,18 @@ export function createLog(settings: LogSettings = {}): Log {
       timestamp: stdTimeFunctions.isoTime,
       formatters: { level: (label) => ({ level: label }) },
     },
-    {
-      write(line: string) {
-        stream.write(line);
-        followers.tell(line, recent.add(line));
-      },
-    } as DestinationStream,
+    destination,
   );
   return {
     host: voice(root, current),
     of: (module, host) => voice(root.child(host === "*" ? { module } : { module, host }), current),
     mask(change) {
       current.masked = change;
+    },
+    relay(line, fields) {
+      const { level, time, ...rest } = JSON.parse(line) as Record<string, unknown>;
+      if (levels.indexOf(level as LogLevel) < current.least) return;
+      destination.write(`${JSON.stringify({ level, time, ...fields, ...rest })}\n`);
     },
     configure,
     follow: (hear) => followers.add(hear),
@@ -239,9 +247,10 @@ function prettyStream(target: LogStream, coloured: boolean): LogStream {
   const paint = painter(coloured);
   return {
     write(line) {
-      const { level, time, module = "host", host, msg } = JSON.parse(line) as Record<string, string>;
+      const { level, time, module = "host", host, worker, msg } = JSON.parse(line) as Record<string, string>;
       const clock = new Date(time ?? 0).toTimeString().slice(0, 8);
-      const who = host === undefined ? module : `${host}:${module}`;
+      const owner = host === undefined ? module : `${host}:${module}`;
+      const who = worker === undefined ? owner : `${owner} (${worker})`;
       const text = (msg ?? "").split(/\r?\n/).map(printable).join("\n    ");
       const label = paint(colours[level ?? ""] ?? "dim", (level ?? "").padEnd(5));
       return target.write(`${paint("dim", clock)} ${label} ${paint("bold", printable(who))}  ${text}\n`);

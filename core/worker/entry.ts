@@ -70,8 +70,8 @@ function fault(step: string, error: unknown): void {
 async function describe(): Promise<Described> {
   const files = new Set<string>();
   code = await readCode(source, loadTimeout, files);
-  const { options, depends, global, hints } = code;
-  return { options, depends, global, hints, files: [...files] };
+  const { options, depends, global, shared, hints } = code;
+  return { options, depends, global, hints, files: [...files], ...(shared === true ? { shared } : {}) };
 }
 
 async function load(task: WorkerTask): Promise<Loaded> {

@@ -159,7 +159,7 @@ export class Forwarder {
 const peers = new WeakMap<Socket, Peer>();
 
 /** The two ends of a client's connection, which stay what they are. */
-function peerOf(socket: Socket): Peer {
+export function peerOf(socket: Socket): Peer {
   let peer = peers.get(socket);
   if (peer === undefined) {
     const { remoteAddress, remotePort, localPort, localAddress } = socket;

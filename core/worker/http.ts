@@ -171,7 +171,7 @@ function refusalOf(message: string | undefined, thrown: unknown): Refusal {
 }
 
 /** Takes from a request what the host says of its client, and ends the connection of whoever is not the host. */
-function admit(
+export function admit(
   request: { rawHeaders: string[]; headers: Record<string, unknown>; socket: Socket },
   token: string,
 ): void {

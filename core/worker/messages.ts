@@ -37,6 +37,7 @@ export interface Described {
   readonly options: OptionDeclarations;
   readonly depends: readonly string[];
   readonly global: boolean;
+  readonly shared?: boolean;
   readonly hints: readonly string[];
   readonly files: readonly string[];
 }

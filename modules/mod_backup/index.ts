@@ -9,6 +9,7 @@ import type { BackupModule } from "./types.ts";
 export { options };
 /** It backs up the whole server. */
 export const global = true;
+export const shared = true;
 
 export default function load(module: Module<typeof options>): BackupModule {
   const backups = new Backups(module);

@@ -15,6 +15,7 @@ import {
   patternHint,
   providerFaults,
   providerHints,
+  type RequestSiblings,
   requestCounting,
 } from "../../core/http/index.ts";
 import { invalidOption, ModhostError } from "../../core/index.ts";
@@ -71,7 +72,31 @@ export default function http(module: Module): HttpModule {
     onconnect: (socket) => service.listeners.connectSecure(socket),
   });
 
-  // A reload takes over the connections of the instance before it: the one whose item is there before its own.
+  followFormer(module, service);
+  module.add_item("http-service", { service });
+  joinSiblings(module, service);
+  // Begun with the stop, it is over when the time for requests in flight is.
+  let closing: Promise<void> | undefined;
+  const close = () => (closing ??= service.close(grace()));
+  module.hook("server-stopping", () => void close());
+  module.unload = close;
+
+  return {
+    routes: () => service.routes(),
+    explain: (method, path, authority) => service.explain(method, path, authority),
+    claimants: () => service.claimants(),
+    middleware: () => service.middleware(),
+    describeMiddleware: () => service.describeMiddleware(),
+    watchMiddleware,
+    ...activity(service),
+    counts: requestCounting(module),
+    koa: service.koa,
+    settings,
+  };
+}
+
+/** A reload takes over the connections of the instance before it: the one whose item is there before its own. */
+function followFormer(module: Module, service: HttpService): void {
   let isPlaced = false;
   module.handle_items(
     "http-service",
@@ -82,24 +107,20 @@ export default function http(module: Module): HttpModule {
     },
     () => undefined,
   );
-  module.add_item("http-service", { service });
-  // Begun with the stop, it is over when the time for requests in flight is.
-  let closing: Promise<void> | undefined;
-  const close = () => (closing ??= service.close(grace()));
-  module.hook("server-stopping", () => void close());
-  module.unload = close;
+}
 
-  return {
-    routes: () => service.routes(),
-    explain: (method, path, authority) => service.explain(method, path, authority),
-    middleware: () => service.middleware(),
-    describeMiddleware: () => service.describeMiddleware(),
-    watchMiddleware,
-    ...activity(service),
-    counts: requestCounting(module),
-    koa: service.koa,
-    settings,
-  };
+/** Of a server of several processes: which requests another one answers. */
+function joinSiblings(module: Module, service: HttpService): void {
+  module.handle_items(
+    "http-siblings",
+    (item) => {
+      service.siblings = item.item as RequestSiblings;
+      service.siblings.mounted?.();
+    },
+    () => {
+      service.siblings = undefined;
+    },
+  );
 }
 
 /** What is being answered, by this service and those beside it. */

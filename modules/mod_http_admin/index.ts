@@ -20,6 +20,7 @@ import { keepPast } from "./watched.ts";
 
 export { options };
 export const global = true;
+export const shared = true;
 export const depends = ["http"];
 
 export default function load(module: Module): void {

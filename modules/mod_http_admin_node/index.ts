@@ -15,6 +15,7 @@ import { UploadRecords } from "./upload_records.ts";
 export const depends = ["node"];
 /** There is one node per process, shared by all virtual hosts. */
 export const global = true;
+export const shared = true;
 
 export default function load(module: Module): void {
   const node = module.depends<NodeModule>("node");

@@ -22,6 +22,7 @@ export { options };
 export const depends = ["http", "node"];
 /** There is one node per process, shared by all virtual hosts. */
 export const global = true;
+export const shared = true;
 
 /** Returned by `module.depends("http_api")`. */
 export interface HttpApi {

@@ -18,6 +18,7 @@ export { options };
 export const depends = ["http", "node"];
 /** There is one node per process, shared by all virtual hosts. */
 export const global = true;
+export const shared = true;
 
 type GatewayModule = Module<typeof options>;
 

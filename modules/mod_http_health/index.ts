@@ -4,6 +4,7 @@ import { options } from "./options.ts";
 
 export { options };
 export const global = true;
+export const shared = true;
 export const depends = ["http"];
 
 export default function load(module: Module): void {

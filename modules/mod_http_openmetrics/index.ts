@@ -13,6 +13,7 @@ import { tokenFigures } from "./tokens.ts";
 
 export { options };
 export const global = true;
+export const shared = true;
 export const depends = ["http"];
 
 /** What `module.depends("http_openmetrics")` gives. */

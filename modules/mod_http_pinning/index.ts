@@ -11,6 +11,7 @@ export { options };
 export const depends = ["http", "node"];
 /** There is one node per process, shared by all virtual hosts. */
 export const global = true;
+export const shared = true;
 
 export default function load(module: Module<typeof options>): void {
   const users = usersFrom(module.get_option("pinning_tokens"));

@@ -25,6 +25,7 @@ import { SharedNode } from "./module/shared_node.ts";
 export { options };
 /** There is one node per process, shared by all virtual hosts. */
 export const global = true;
+export const shared = true;
 
 type OwnModule = Module<typeof options>;
 
@@ -52,7 +53,7 @@ export default async function load(module: OwnModule, opened?: Node): Promise<No
     if (old === JSON.stringify(settings)) take(former as SharedNode);
     else await open();
   };
-  if (opened !== undefined) take(shared(module, opened, settings));
+  if (opened !== undefined) take(sharedNode(module, opened, settings));
   else if (module.serves() && module.reloading !== true) await open();
 
   const collect = () => held?.node.figures.collect() ?? [];
@@ -150,7 +151,7 @@ async function openShared(module: OwnModule, settings: NodeSettings): Promise<Sh
     });
     const { repo } = node.lowLevel;
     if (repo.isNew) module.log.info("made the repo %s of %s", repo.path, repo.identity.peerId);
-    return shared(module, node, settings);
+    return sharedNode(module, node, settings);
   } catch (error) {
     const locked = error instanceof NodeError && error.code === "REPO_LOCKED";
     const reason = locked ? await lockedBy(settings) : (error as Error).message;
@@ -169,7 +170,7 @@ async function lockedBy({ repo, data }: NodeSettings): Promise<string> {
 }
 
 /** Wraps a node for sharing and forwards its log to the host's. */
-function shared(module: OwnModule, node: Node, settings: NodeSettings): SharedNode {
+function sharedNode(module: OwnModule, node: Node, settings: NodeSettings): SharedNode {
   node.lowLevel.log.listen(({ level, system, message }) =>
     module.log(level === "debug" || level === "info" || level === "warn" ? level : "error", "%s: %s", system, message),
   );

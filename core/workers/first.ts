@@ -1,0 +1,138 @@
+/** The first process of a server: runs every module, opens the ports, and answers what is its own for the others. */
+import { randomBytes } from "node:crypto";
+import { rmSync } from "node:fs";
+import { createServer, type Server, type Socket } from "node:net";
+import { join } from "node:path";
+import type { FollowStep, Siblings } from "../host.ts";
+import type { HttpModule, RequestSiblings } from "../http/index.ts";
+import { reasonOf } from "../util/errors.ts";
+import { admit } from "../worker/http.ts";
+import type { PortFacts, Shared, WorkerState } from "./messages.ts";
+import type { JoiningModule, MemberDeps, Role } from "./role.ts";
+import { pathsOf } from "./shared_paths.ts";
+
+export class FirstMember implements Role {
+  readonly siblings: Siblings;
+  readonly module: JoiningModule;
+  readonly handlers: Role["handlers"];
+  readonly #deps: MemberDeps;
+  readonly #token = randomBytes(16).toString("hex");
+  readonly #path: string;
+  /** Connections of the other processes. */
+  readonly #inner = new WeakSet<Socket>();
+  readonly #states = new Map<number, WorkerState>();
+  readonly #told = new Set<string>();
+  #server: Server | undefined;
+  #isTelling = false;
+  #isRunning = false;
+  #last = "";
+
+  constructor(deps: MemberDeps) {
+    this.#deps = deps;
+    const name = `modhost-${this.#token}`;
+    this.#path =
+      process.platform === "win32" ? `\\\\.\\pipe\\${name}` : join(deps.begin.folder, `first-${process.pid}`);
+    this.siblings = {
+      changed: () => this.#tellAll(),
+      follow: (step, told) => this.#follow(step, told),
+      states: () => [...this.#states.values()],
+    };
+    this.module = {
+      name: "workers",
+      global: true,
+      load: (module) => void module.add_item("http-siblings", this.#requests),
+    };
+    this.handlers = {
+      sibling: (state: WorkerState) => void this.#states.set(state.number, state),
+      left: (number: number) => void this.#states.delete(number),
+    };
+  }
+
+  async running(): Promise<void> {
+    const server = createServer({ allowHalfOpen: true, noDelay: true }, (socket) => this.#connect(socket));
+    this.#server = server;
+    await new Promise<void>((resolve, reject) => void server.once("error", reject).listen(this.#path, resolve));
+    this.#isRunning = true;
+    this.#tellAll();
+  }
+
+  close(): void {
+    this.#server?.close();
+    rmSync(this.#path, { force: true });
+  }
+
+  readonly #requests: RequestSiblings = {
+    arrived: (request) => {
+      if (this.#inner.has(request.socket)) admit(request as Parameters<typeof admit>[0], this.#token);
+    },
+    mounted: () => {
+      // Apps come and go in groups.
+      if (this.#isTelling || !this.#isRunning) return;
+      this.#isTelling = true;
+      setImmediate(() => {
+        this.#isTelling = false;
+        this.#tellShared();
+      });
+    },
+  };
+
+  /** A connection of another process is one like any other, but for what `arrived` reads of its requests. */
+  #connect(socket: Socket): void {
+    this.#inner.add(socket);
+    socket.on("error", () => undefined);
+    try {
+      this.#deps.host()?.connect("http", socket);
+    } catch {
+      socket.destroy(); // HTTP is not loaded any more.
+    }
+  }
+
+  #tellAll(): void {
+    this.#tellPorts();
+    if (this.#isRunning) this.#tellShared();
+  }
+
+  #tellPorts(): void {
+    const { link } = this.#deps;
+    const ports = this.#deps.host()?.shared.ports() ?? [];
+    for (const { key, server } of ports) {
+      const handle = (server as unknown as { _handle: object | null })._handle;
+      if (this.#told.has(key) || handle === null) continue;
+      link.give(key, handle);
+    }
+    this.#told.clear();
+    for (const { key } of ports) this.#told.add(key);
+    link.channel.tell(
+      "ports",
+      ports.map(({ key, name, asked }): PortFacts => ({ key, name, asked })),
+    );
+  }
+
+  #tellShared(): void {
+    const host = this.#deps.host();
+    if (host === undefined || host.state !== "running") return;
+    const modules = [...host.shared.modules(), this.module.name];
+    const http = host.modules().some(({ name, status }) => name === "http" && status === "loaded")
+      ? host.exports<HttpModule>("http")
+      : undefined;
+    const shared: Shared = { modules, ...pathsOf(http, new Set(modules)), socket: this.#path, token: this.#token };
+    const text = JSON.stringify(shared);
+    if (text === this.#last) return;
+    this.#last = text;
+    this.#deps.link.channel.tell("shared", shared);
+    if (shared.everything) {
+      host.log.warn(
+        "Every request is answered by process 1 of %d: a shared module looks at all of them",
+        this.#deps.begin.count,
+      );
+    }
+  }
+
+  async #follow(step: FollowStep, told: (what: string) => void): Promise<void> {
+    try {
+      for (const what of (await this.#deps.link.channel.call("follow", step)) as string[]) told(what);
+    } catch (error) {
+      this.#deps.host()?.log.error("The other processes are not told of a change: %s", reasonOf(error));
+    }
+  }
+}

@@ -1,0 +1,57 @@
+/** The way between the supervisor and one of its processes: calls, and listening sockets beside them. */
+import type { ListeningHandle } from "../ports/lent.ts";
+import { Channel, type Port } from "../worker/channel.ts";
+
+/** A child process, or this one towards its parent. */
+export interface FarEnd {
+  send?(message: unknown, handle: unknown, options: object | undefined, sent: (error: Error | null) => void): boolean;
+  on(event: "message", listener: (message: unknown, handle: unknown) => void): unknown;
+  readonly connected: boolean;
+}
+
+type Handlers = ConstructorParameters<typeof Channel>[1];
+
+interface SocketMessage {
+  readonly socket: string;
+}
+
+export class Link {
+  readonly channel: Channel;
+  readonly #far: FarEnd;
+  /** Sockets that have come, by key, until somebody takes them. */
+  readonly #sockets = new Map<string, ListeningHandle>();
+
+  constructor(far: FarEnd, handlers: Handlers) {
+    this.#far = far;
+    const port: Port = {
+      postMessage: (message) => this.#send(message),
+      on: (_event, listener) =>
+        far.on("message", (message, handle) => {
+          if (!isSocket(message)) listener(message as Parameters<typeof listener>[0]);
+          else if (handle !== undefined) this.#sockets.set(message.socket, handle as ListeningHandle);
+        }),
+    };
+    this.channel = new Channel(port, handlers);
+  }
+
+  /** Sends a socket; what is sent after it comes after it. */
+  give(key: string, handle: ListeningHandle): void {
+    this.#send({ socket: key } satisfies SocketMessage, handle);
+  }
+
+  /** A socket that has come; undefined where none has. */
+  take(key: string): ListeningHandle | undefined {
+    const handle = this.#sockets.get(key);
+    this.#sockets.delete(key);
+    return handle;
+  }
+
+  /** A message to a process that has gone is lost; who waits for its answer hears of the end by `channel.end`. */
+  #send(message: unknown, handle?: ListeningHandle): void {
+    if (this.#far.connected) this.#far.send?.(message, handle, undefined, () => undefined);
+  }
+}
+
+function isSocket(message: unknown): message is SocketMessage {
+  return typeof message === "object" && message !== null && "socket" in message;
+}

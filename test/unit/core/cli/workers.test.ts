@@ -1,0 +1,185 @@
+/** `modhost run --workers N`: several processes serve one server. */
+import assert from "node:assert/strict";
+import { request } from "node:http";
+import { describe, test } from "node:test";
+import { eventually } from "#test/support/eventually.ts";
+import { Program } from "./spawned.ts";
+
+const config = (more: object = {}) =>
+  JSON.stringify({
+    modules_enabled: ["http", "http_errors", "http_health", "http_admin", "./mod_http_a.mjs", "./mod_http_kept.mjs"],
+    http_ports: [0],
+    http_interfaces: ["127.0.0.1"],
+    https_ports: [],
+    http_log: false,
+    ...more,
+  });
+
+/** Tells in which process it runs. */
+const own = (text = "own") => `export const depends = ["http"];
+export default (module) => {
+  const headers = { content_type: "text/plain" };
+  module.provides("http", { route: {
+    "GET /pid": () => ({ headers, body: String(process.pid) }),
+    "GET /text": () => ({ headers, body: ${JSON.stringify(text)} }),
+  } });
+};`;
+
+/** Keeps state: runs once. */
+const kept = `export const shared = true;
+export const depends = ["http"];
+export default (module) => {
+  const headers = { content_type: "text/plain" };
+  let count = 0;
+  module.provides("http", { streaming_uploads: true, route: {
+    "GET /pid": () => ({ headers, body: String(process.pid) }),
+    "GET /count": () => ({ headers, body: String((count += 1)) }),
+    "GET /client": ({ request }) => ({ headers, body: JSON.stringify([request.ip, request.raw.socket.remotePort]) }),
+    "POST /upper": ({ request, response }) => {
+      response.headers.content_type = "text/plain";
+      response.trailer_names = ["X-After"];
+      response.trailers = () => ({ "X-After": "the end" });
+      return (async function* () {
+        for await (const piece of request.body_stream) yield piece.toString().toUpperCase();
+      })();
+    },
+    "WS /echo": (event) => {
+      const socket = event.accept();
+      (async () => { for await (const message of socket) socket.send(process.pid + " " + message); })().catch(() => undefined);
+    },
+  } });
+};`;
+
+const files = (more?: object) => ({
+  "mod_http_a.mjs": own(),
+  "mod_http_kept.mjs": kept,
+  "modhost.config.json": config(more),
+});
+
+/** Not those that the other tests of this folder have: they would win over the config file. */
+const env = { MODHOST_HTTP_PORTS: undefined, MODHOST_HTTPS_PORTS: undefined };
+
+async function serving(more?: object) {
+  const program = await Program.in(files(more));
+  const running = await program.serve(["run", "--workers", "2", "--json"], env);
+  const port = running.started.ports[0]?.port as number;
+  /** On a connection of its own. */
+  const get = (path: string) =>
+    new Promise<{ status: number; text: string; local: number }>((resolve, reject) => {
+      const sent = request({ port, host: "127.0.0.1", path, agent: false }, async (answer) => {
+        const local = sent.socket?.localPort as number;
+        let text = "";
+        try {
+          for await (const piece of answer) text += piece;
+          resolve({ status: answer.statusCode ?? 0, text, local });
+        } catch (error) {
+          reject(error);
+        }
+      });
+      sent.on("error", reject).end();
+    });
+  const pids = async () => {
+    const asked = await Promise.all(Array.from({ length: 16 }, () => get("/a/pid")));
+    return new Set(asked.map(({ text }) => Number(text)));
+  };
+  /** Both processes answer; which one takes a connection is the system's choice. */
+  const both = async () => {
+    let seen = new Set<number>();
+    await eventually("two processes answer", async () => {
+      seen = await pids();
+      return seen.size === 2;
+    });
+    return seen;
+  };
+  const first = async () => Number((await get("/kept/pid")).text);
+  return {
+    ...running,
+    program,
+    port,
+    get,
+    pids,
+    both,
+    first,
+    async [Symbol.asyncDispose]() {
+      running.kill("SIGTERM");
+      await running.ended;
+      await program[Symbol.asyncDispose]();
+    },
+  };
+}
+
+describe("a server of two processes", { concurrency: 1, timeout: 240_000 }, () => {
+  test("serves with both of them; what is shared runs in the first alone, and knows the client", async () => {
+    await using server = await serving();
+    const processes = await server.both();
+    const first = await server.first();
+    assert.ok(processes.has(first));
+    for (let count = 1; count <= 12; count += 1) assert.equal((await server.get("/kept/count")).text, String(count));
+    for (let asked = 0; asked < 6; asked += 1) {
+      const { text, local } = await server.get("/kept/client");
+      assert.deepEqual(JSON.parse(text), ["127.0.0.1", local]);
+    }
+    assert.equal((await server.get("/health/ready")).status, 200);
+    assert.equal((await server.get("/nowhere")).status, 404);
+  });
+
+  test("a body goes to the shared module as it comes, and its answer comes back with trailers; websockets, too", async () => {
+    await using server = await serving();
+    await server.both();
+    for (let round = 0; round < 6; round += 1) {
+      const { text, trailer } = await upper(server.port);
+      assert.deepEqual([text, trailer], ["FIRST SECOND", "the end"]);
+      assert.equal(await echo(server.port, "hello"), `${await server.first()} hello`);
+    }
+  });
+
+  test("another process takes the place of one that is killed; whoever connects meanwhile is served", async () => {
+    await using server = await serving();
+    const before = await server.both();
+    const first = await server.first();
+    const other = [...before].find((pid) => pid !== first) as number;
+    process.kill(other, "SIGKILL");
+    await eventually("another process serves", async () => {
+      const now = await server.pids();
+      return now.size === 2 && !now.has(other);
+    });
+    assert.equal((await server.get("/kept/count")).text, "1");
+    process.kill(first, "SIGKILL");
+    await eventually("another first process serves", async () => {
+      const { status, text } = await server.get("/kept/pid").catch(() => ({ status: 0, text: "" }));
+      return status === 200 && Number(text) !== first;
+    });
+    server.kill("SIGTERM");
+    const { stderr, code } = await server.ended;
+    assert.equal(code, 0);
+    assert.match(stderr, /Process 2 of 2 \(\d+\) has ended with SIGKILL: another one takes its place/);
+    assert.match(stderr, /Process 1 of 2 \(\d+\) has ended with SIGKILL: another one takes its place/);
+  });
+});
+
+/** What a body sent in two pieces comes back as; the second is sent when the first has come back. */
+function upper(port: number): Promise<{ text: string; trailer: string | undefined }> {
+  return new Promise((resolve, reject) => {
+    const sent = request({ port, host: "127.0.0.1", path: "/kept/upper", method: "POST", agent: false }, (answer) => {
+      let text = "";
+      answer.on("data", (piece) => {
+        if (text === "") sent.end(" second");
+        text += piece;
+      });
+      answer.on("end", () => resolve({ text, trailer: answer.trailers["x-after"] })).on("error", reject);
+    });
+    sent.on("error", reject).write("first");
+  });
+}
+
+function echo(port: number, message: string): Promise<string> {
+  return new Promise((resolve, reject) => {
+    const socket = new WebSocket(`ws://127.0.0.1:${port}/kept/echo`);
+    socket.onopen = () => socket.send(message);
+    socket.onmessage = ({ data }) => {
+      resolve(String(data));
+      socket.close();
+    };
+    socket.onerror = () => reject(new Error("the websocket broke"));
+  });
+}
