@@ -17,6 +17,11 @@ export class PathBlocks {
   /** By multihash and codec; the latest last. */
   readonly #kept = new Map<string, Uint8Array>();
   #bytes = 0;
+  /** Those that are too large, while somebody uses them: all who ask at a time have the same, and it is decoded once. */
+  readonly #used = new Map<string, WeakRef<Uint8Array>>();
+  readonly #unused = new FinalizationRegistry<string>((key) => {
+    if (this.#used.get(key)?.deref() === undefined) this.#used.delete(key);
+  });
 
   constructor(node: NodeModule) {
     this.#node = node;
@@ -29,22 +34,29 @@ export class PathBlocks {
       if (cid.code === RAW) return read(cid);
       this.#node.lowLevel.blocks.denials?.requireBlock(cid);
       const key = keyOf(cid);
-      const known = this.#kept.get(key);
+      const known = this.#known(key);
       if (known !== undefined && (await this.#node.lowLevel.blocks.has(cid))) {
-        this.#kept.delete(key);
-        this.#kept.set(key, known);
+        if (this.#kept.delete(key)) this.#kept.set(key, known);
         return known;
       }
       const bytes = await read(cid);
-      // Of many who came at once the others have it from the first: it is decoded once.
-      const kept = this.#kept.get(key);
-      if (kept === undefined) this.#keep(key, bytes);
-      return kept ?? bytes;
+      // Of many who came at once the others have it from the first.
+      const other = this.#known(key);
+      if (other === undefined) this.#keep(key, bytes);
+      return other ?? bytes;
     };
   }
 
+  #known(key: string): Uint8Array | undefined {
+    return this.#kept.get(key) ?? this.#used.get(key)?.deref();
+  }
+
   #keep(key: string, bytes: Uint8Array): void {
-    if (bytes.length > MAX_BLOCK_BYTES) return;
+    if (bytes.length > MAX_BLOCK_BYTES) {
+      this.#used.set(key, new WeakRef(bytes));
+      this.#unused.register(bytes, key);
+      return;
+    }
     this.#bytes += bytes.length - (this.#kept.get(key)?.length ?? 0);
     this.#kept.delete(key);
     this.#kept.set(key, bytes);

@@ -1,5 +1,5 @@
 /** Turns the result of a command into an HTTP response. */
-import { apiVersion, retryAfter } from "modhost/node";
+import { apiVersion, Lending, retryAfter } from "modhost/node";
 import type { HttpResponse, PooledBody, ResponseFields, ResponseHeaders } from "../../../core/types.ts";
 import { type AnyCall, Bytes, type BytesOptions, Listing } from "../rpc/command.ts";
 import { type Encoder, failureOf } from "../rpc/encodings.ts";
@@ -139,7 +139,16 @@ function emptyAnswer(running: Running): ResponseFields {
 function bytesAnswer(running: Running, { source, options: { length, release } }: Bytes): ResponseFields {
   const headers: ResponseHeaders = { content_type: "text/plain", x_stream_output: "1" };
   if (length !== undefined) headers.x_content_length = String(length);
-  return streamed(running, headers, source[Symbol.asyncIterator](), (bytes) => bytes, { release });
+  const asIs = (bytes: Uint8Array) => bytes;
+  if (release === undefined) return streamed(running, headers, source[Symbol.asyncIterator](), asIs);
+  const { response } = running;
+  const { on_destroy } = response;
+  const lending = new Lending({ release });
+  response.on_destroy = () => {
+    on_destroy?.();
+    lending.end();
+  };
+  return streamed(running, headers, lending.pieces(source), asIs, { release: (piece) => lending.release(piece) });
 }
 
 async function streamAnswer(running: Running, values: AsyncIterable<unknown>): Promise<ResponseFields> {

@@ -1,6 +1,7 @@
 /** Part of a DAG as an archive: a path, and what is wanted from its end ("Trustless Gateway specification"). */
 import { setImmediate as nextTurn } from "node:timers/promises";
 import type { CID } from "multiformats/cid";
+import { isLarge, lasting } from "../../formats/cid/detached.ts";
 import { identity } from "../../formats/cid/hashes.ts";
 import { CidSet } from "../../formats/cid/set.ts";
 import { linksWithTurns } from "../../formats/ipld/links.ts";
@@ -43,8 +44,8 @@ interface Block {
   readonly bytes: Uint8Array;
 }
 
-/** Blocks on the way to the end of a path are held up to so many bytes, and those beyond are read again. */
-const MAX_HELD_BYTES = 1024 * 1024;
+/** Blocks on the way to the end of a path are held up to so many bytes, for each who reads; those beyond are read again. */
+const MAX_HELD_BYTES = 64 * 1024;
 
 interface Passed extends Pick<Block, "cid"> {
   readonly bytes: Uint8Array | undefined;
@@ -87,20 +88,22 @@ async function* blocksOf(
   const seen = new CidSet();
   const isWanted: IsWanted = ({ multihash }) => multihash.code !== identity.code;
   const isNew: IsWanted = (cid) => isWanted(cid) && (duplicates || seen.add(cid));
-  for (const { cid, bytes } of passed) if (isNew(cid)) yield { cid, bytes: bytes ?? (await read(cid)) };
+  const take = lent?.read ?? read;
+  for (const { cid, bytes } of passed) if (isNew(cid)) yield { cid, bytes: bytes ?? (await take(cid)) };
   const entity = scope === "entity" ? unixfsNode(last.cid, last.bytes) : undefined;
   const type = entity?.unixfs.type;
   const isFile = type === "File" || type === "Raw";
   if (entity !== undefined && type === "HAMTShard") yield* shards(last, entity, read, isNew);
   else if (entity !== undefined && isFile && range !== undefined)
     yield* rangeOf(last, entity, read, { range, isNew, duplicates });
-  else if (scope === "all" || isFile) yield* below(last, read, { seen: duplicates ? undefined : seen, isWanted, lent });
-  else if (isNew(last.cid)) yield last;
+  else if (scope === "all" || isFile)
+    yield* below(last.cid, read, { seen: duplicates ? undefined : seen, isWanted, lent });
+  else if (isNew(last.cid)) yield isLarge(last.bytes) ? { cid: last.cid, bytes: await take(last.cid) } : last;
 }
 
 /** All that is below a block. What cannot be decoded has no links: its bytes are what was asked for. */
 async function* below(
-  root: Block,
+  root: CID,
   read: ReadBlock,
   {
     seen,
@@ -108,7 +111,7 @@ async function* below(
     lent,
   }: Pick<PathArchiveOptions, "lent"> & { readonly seen: CidSet | undefined; readonly isWanted: IsWanted },
 ): AsyncGenerator<Block, void, undefined> {
-  const blocks = seen === undefined ? walkAll(root, read) : walk(root.cid, { read, ...lent, seen, lenient: true });
+  const blocks = seen === undefined ? walkAll(root, read, lent) : walk(root, { read, ...lent, seen, lenient: true });
   for await (const { cid, bytes } of blocks) if (bytes !== undefined && isWanted(cid)) yield { cid, bytes };
 }
 
@@ -116,13 +119,19 @@ async function* below(
 const TURN_BLOCKS = 256;
 
 /** Each block as often as it is linked. Endless graphs of links do not exist, but very long ones: whoever reads ends it. */
-async function* walkAll(root: Block, read: ReadBlock): AsyncGenerator<Block, void, undefined> {
-  const stack: CID[] = [root.cid];
+async function* walkAll(
+  root: CID,
+  read: ReadBlock,
+  lent: PathArchiveOptions["lent"],
+): AsyncGenerator<Block, void, undefined> {
+  const take = lent?.read ?? read;
+  const stack: CID[] = [root];
   for (let cid = stack.pop(), steps = 1; cid !== undefined; cid = stack.pop(), steps += 1) {
     if (steps % TURN_BLOCKS === 0) await nextTurn();
-    const bytes = cid === root.cid ? root.bytes : await read(cid);
+    const bytes = await take(cid);
+    // Whoever gets the block may release it.
+    const links = lasting(await linksIn(cid, bytes), bytes, lent?.buffers);
     yield { cid, bytes };
-    const links = await linksIn(cid, bytes);
     for (let at = links.length - 1; at >= 0; at -= 1) stack.push(links[at] as CID);
   }
 }

@@ -2,6 +2,7 @@
 import { setImmediate as nextTurn } from "node:timers/promises";
 import type { CID } from "multiformats/cid";
 import { raw } from "../../formats/cid/codecs.ts";
+import { lasting } from "../../formats/cid/detached.ts";
 import { CidSet } from "../../formats/cid/set.ts";
 import { linksWithTurns } from "../../formats/ipld/links.ts";
 import type { BufferPool } from "../../storage/blockstore/buffer_pool.ts";
@@ -19,7 +20,7 @@ export interface WalkOptions {
   readonly lenient?: boolean | undefined;
   /** Called for missing and malformed blocks, which then do not end the walk. */
   readonly failed?: ((cid: CID, error: NodeError) => void) | undefined;
-  /** The pool that `read` takes its buffers from: a block with links is not returned to it. */
+  /** The pool that `read` takes its buffers from: one that is not large, and has links, is not returned to it. */
   readonly buffers?: BufferPool | undefined;
   readonly signal?: AbortSignal | undefined;
 }
@@ -80,9 +81,7 @@ export async function* walk(root: CID, options: WalkOptions): AsyncGenerator<Wal
           yield { cid, bytes };
           if (!lenient) throw found;
         } else {
-          links = found;
-          const [first] = links;
-          if (first !== undefined) buffers?.retain(first.multihash.bytes);
+          links = lasting(found, bytes, buffers);
           yield { cid, bytes };
         }
       } catch (error) {

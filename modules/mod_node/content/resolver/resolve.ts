@@ -1,10 +1,11 @@
 /** Resolves a content path to the block it leads to, and the rest of the path inside that block. */
-import { CID } from "multiformats/cid";
+import type { CID } from "multiformats/cid";
 import { dagPb, raw } from "../../formats/cid/codecs.ts";
+import { detachedCid } from "../../formats/cid/detached.ts";
 import { parseCid } from "../../formats/cid/text.ts";
 import { member, type Value } from "../../formats/dag_cbor/value.ts";
 import { decodePb } from "../../formats/dag_pb/dag_pb.ts";
-import { isCid, valueIn } from "../../formats/ipld/data_model.ts";
+import { isCid, valueWithTurns } from "../../formats/ipld/data_model.ts";
 import { failure, NodeError } from "../../util/errors.ts";
 import { quote } from "../../util/go/text.ts";
 import type { ReadBlock } from "../dag/reader.ts";
@@ -55,7 +56,7 @@ function stepInside(root: Value, path: readonly string[]): Step {
 async function step(cid: CID, path: readonly string[], read: ReadBlock, namespace: Namespace): Promise<Step> {
   const bytes = await read(cid);
   if (cid.code === dagPb) return stepPb(cid, bytes, path[0] as string, read, namespace);
-  const value = valueIn(cid, bytes);
+  const value = await valueWithTurns(cid, bytes);
   if (value !== undefined) return stepInside(value, path);
   if (cid.code === raw) throw noLink(path[0] as string, cid);
   throw new NodeError(`unrecognized object type: ${cid.code}`);
@@ -73,13 +74,6 @@ export async function resolvePath(path: ContentPath, read: ReadBlock): Promise<R
   return followNames(parseCid(path.root), path.segments, read, namespace);
 }
 
-/** Bytes in memory that a CID of a link may keep alive: it is a view of its block. */
-const MAX_VIEWED_BYTES = 64 * 1024;
-
-/** A CID that keeps no large block in memory: a path may lead through thousands of them. */
-const detached = (cid: CID): CID =>
-  cid.bytes.buffer.byteLength > MAX_VIEWED_BYTES ? CID.decode(Uint8Array.from(cid.bytes)) : cid;
-
 /** As `resolvePath`, from a block on. Blocks are read in the order of the path, inner nodes of shards among them. */
 export async function followNames(
   root: CID,
@@ -94,7 +88,7 @@ export async function followNames(
     const next = await step(cid, rest, read, namespace);
     if (next === "inside") break;
     for (let inner = 1; inner < next.used; inner += 1) roots.push(cid);
-    cid = detached(next.cid);
+    cid = detachedCid(next.cid);
     if (next.used > 0) roots.push(cid);
     rest = rest.slice(next.used);
   }

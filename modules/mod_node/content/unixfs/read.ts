@@ -1,6 +1,7 @@
 /** Reading files: any range, with readahead. */
 import { setImmediate as nextTurn } from "node:timers/promises";
 import type { CID } from "multiformats/cid";
+import { detachedCid, isLarge } from "../../formats/cid/detached.ts";
 import type { PbLink } from "../../formats/dag_pb/dag_pb.ts";
 import type { BufferPool } from "../../storage/blockstore/buffer_pool.ts";
 import { failure, NodeError } from "../../util/errors.ts";
@@ -43,15 +44,52 @@ interface Part {
   readonly size: number;
 }
 
-/** The parts below a node that overlap the range `from` to `to`, in order. */
-function partsOf({ links, unixfs }: UnixfsNode, start: number, from: number, to: number): Part[] {
-  const parts: Part[] = [];
-  let at = start + (unixfs.data?.length ?? 0);
-  for (let index = 0; index < links.length; index += 1) {
+/** Parts below a node that come later: of very many only some are spelled out at a time. */
+interface LaterParts {
+  /** The node, which is read again: of thousands of readers each would else hold all of it. */
+  readonly of: CID;
+  /** The root, which is held anyway. */
+  readonly root: UnixfsNode | undefined;
+  /** Of the next link. */
+  readonly index: number;
+  /** Where in the file that begins. */
+  readonly start: number;
+}
+
+/** Parts that are spelled out at a time; more than are read ahead. */
+const MAX_PARTS = 512;
+
+/** The next parts below a node that overlap the range `from` to `to`, in order; the last may stand for all others. */
+function partsOf(node: UnixfsNode, later: LaterParts, from: number, to: number): (Part | LaterParts)[] {
+  const { links, unixfs } = node;
+  const parts: (Part | LaterParts)[] = [];
+  let at = later.start;
+  for (let { index } = later; index < links.length && at < to; index += 1) {
+    if (parts.length === MAX_PARTS) {
+      parts.push({ of: later.of, root: later.root, index, start: at });
+      break;
+    }
     const size = unixfs.blocksizes?.[index] as number;
-    if (at < to && at + size > from) parts.push({ cid: (links[index] as PbLink).cid, start: at, size });
+    if (at + size > from) parts.push({ cid: detachedCid((links[index] as PbLink).cid), start: at, size });
     at += size;
   }
+  return parts;
+}
+
+interface Reading {
+  readonly from: number;
+  readonly to: number;
+  readonly read: ReadBlock;
+  readonly buffers: BufferPool | undefined;
+}
+
+/** As `partsOf`, of what was not spelled out before. */
+async function partsLater(later: LaterParts, { from, to, read, buffers }: Reading): Promise<(Part | LaterParts)[]> {
+  if (later.root !== undefined) return partsOf(later.root, later, from, to);
+  const bytes = await read(later.of);
+  const parts = partsOf(partOfFile(later.of, bytes), later, from, to);
+  if (isLarge(bytes)) buffers?.release(bytes);
+  else buffers?.retain(bytes);
   return parts;
 }
 
@@ -131,17 +169,25 @@ async function* pieces(
   const requested = new Readahead<Part, Uint8Array>(lengthOf);
   /** How many of the parts that come next have been requested, and their bytes. */
   const next = { blocks: 0, bytes: 0 };
-  const stack: Part[] = [];
+  const stack: (Part | LaterParts)[] = [];
 
   function* enter(node: UnixfsNode, start: number): Generator<Uint8Array, void, undefined> {
-    // The CIDs of links are views of the block, and are used later.
     const [first] = node.links;
-    if (first !== undefined) buffers?.retain(first.cid.multihash.bytes);
+    // Whoever gets the bytes of the node itself may release its block.
+    if (first !== undefined) {
+      const below = start + (node.unixfs.data?.length ?? 0);
+      const known = node === root ? root : undefined;
+      push(partsOf(node, { of: detachedCid(node.cid), root: known, index: 0, start: below }, from, to));
+      const { bytes } = first.cid.multihash;
+      // CIDs of parts are views of a block that is not large. The root may be read from again.
+      if (node === root || !isLarge(bytes)) buffers?.retain(bytes);
+    }
     const own = dataIn(node, start, from, to);
     if (own !== undefined) yield own;
-    const parts = partsOf(node, start, from, to);
-    // Not by spreading: there may be more of them than a call can have arguments.
-    for (let at = parts.length - 1; at >= 0; at -= 1) stack.push(parts[at] as Part);
+  }
+
+  function push(parts: readonly (Part | LaterParts)[]): void {
+    for (const part of parts.toReversed()) stack.push(part);
     if (parts.length > 0) Object.assign(next, { blocks: 0, bytes: 0 });
   }
 
@@ -149,7 +195,8 @@ async function* pieces(
     if (isEnough(next.blocks, next.bytes, REFILL_PARTS)) return;
     Object.assign(next, { blocks: 0, bytes: 0 });
     for (let at = stack.length - 1; at >= 0 && !isEnough(next.blocks, next.bytes); at -= 1) {
-      const part = stack[at] as Part;
+      const part = stack[at] as Part | LaterParts;
+      if (!("cid" in part)) return;
       // Sizes that are said may be wrong: the first few tell.
       if (requested.isUntried && requested.size >= READAHEAD.blocks) return;
       if (!requested.has(part) && !requested.ask(part, part.size, () => read(part.cid))) return;
@@ -164,6 +211,10 @@ async function* pieces(
     for (let part = stack.pop(), steps = 1; part !== undefined; part = stack.pop(), steps += 1) {
       // Whoever leaves is heard, also when sizes that are wrong lead through nodes in memory and to no bytes.
       if (steps % TURN_PARTS === 0) await nextTurn();
+      if (!("cid" in part)) {
+        push(await partsLater(part, { from, to, read, buffers }));
+        continue;
+      }
       const ahead = requested.take(part);
       if (ahead !== undefined) {
         next.blocks -= 1;

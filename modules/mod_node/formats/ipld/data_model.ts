@@ -1,6 +1,6 @@
 /** Blocks whose codec holds values of the "IPLD Data Model", and nodes as JSON. */
 import type { CID } from "multiformats/cid";
-import { atOnce, ITEMS_PER_STEP, type Steps, TextCollector } from "../../util/async/steps.ts";
+import { atOnce, ITEMS_PER_STEP, inSlices, type Steps, TextCollector } from "../../util/async/steps.ts";
 import { NodeError } from "../../util/errors.ts";
 import { GoText, goJson, JsonText } from "../../util/go/text.ts";
 import { dagCbor, dagJson, dagPb, raw } from "../cid/codecs.ts";
@@ -16,6 +16,14 @@ const readers: ReadonlyMap<number, (bytes: Uint8Array) => Steps<Value>> = new Ma
 
 /** The value of a block; undefined for a codec without values. @throws NodeError when the bytes are malformed */
 export const valueIn = (cid: CID, bytes: Uint8Array): Value | undefined => atOnce(valueInSteps(cid, bytes));
+
+/** Bytes of a block that is read in slices. */
+const MIN_SLICED = 64 * 1024;
+
+/** As `valueIn`, but without holding the event loop for long; no promise for most blocks. */
+export function valueWithTurns(cid: CID, bytes: Uint8Array): Value | undefined | Promise<Value | undefined> {
+  return bytes.length < MIN_SLICED ? valueIn(cid, bytes) : inSlices(valueInSteps(cid, bytes));
+}
 
 /** In steps, as `valueIn`. */
 export function* valueInSteps(cid: CID, bytes: Uint8Array): Steps<Value | undefined> {

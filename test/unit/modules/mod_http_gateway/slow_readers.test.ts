@@ -1,0 +1,85 @@
+/** Clients that take nothing for a while hold all blocks that are lent as they are: everybody is served in slices then. */
+import assert from "node:assert/strict";
+import { once } from "node:events";
+import { type IncomingMessage, request as request1 } from "node:http";
+import { connect } from "node:http2";
+import { request as requestTls } from "node:https";
+import type { Readable } from "node:stream";
+import { after, before, describe, test } from "node:test";
+import { keystream } from "#test/support/content.ts";
+import { type GatewayHost, startGatewayWith } from "./support.ts";
+
+const BLOCK = 1_000_000;
+/** Each is sent one block, and another is ready for it: they hold more than is lent as it is. */
+const READERS = 40;
+
+let host: GatewayHost;
+let film: Buffer;
+const cids = { film: "", leaf: "" };
+before(async () => {
+  const [part = Buffer.alloc(0)] = [Buffer.concat([...keystream(BLOCK, 3)])];
+  // A block that is repeated is stored once, and is as slow to take.
+  film = Buffer.concat(new Array<Buffer>(8).fill(part));
+  host = await startGatewayWith(
+    async (node) => {
+      const options = { chunker: `size-${BLOCK}`, rawLeaves: true, cidVersion: 1 } as const;
+      cids.film = String((await node.add({ content: film }, options)).cid);
+      cids.leaf = String((await node.add({ content: part }, options)).cid);
+    },
+    { https_ports: [0] },
+  );
+});
+after(() => host?.stop());
+
+type Asking = (path: string) => Promise<{ status: number; body: Readable; close: () => void }>;
+
+const overHttp1 =
+  (request: typeof request1, port: () => number): Asking =>
+  async (path) => {
+    const asked = request({ port: port(), host: "127.0.0.1", path, agent: false, ...{ rejectUnauthorized: false } });
+    asked.end();
+    const [answer] = (await once(asked, "response")) as [IncomingMessage];
+    return { status: answer.statusCode ?? 0, body: answer, close: () => asked.destroy() };
+  };
+
+const ways: Readonly<Record<string, Asking>> = {
+  "HTTP/1.1": overHttp1(request1, () => host.http),
+  HTTPS: overHttp1(requestTls, () => host.https),
+  "HTTP/2": async (path) => {
+    const session = connect(`https://127.0.0.1:${host.https}`, { rejectUnauthorized: false });
+    const stream = session.request({ ":path": path }, { endStream: true });
+    const [headers] = await once(stream, "response");
+    return { status: Number(headers[":status"]), body: stream, close: () => session.destroy() };
+  },
+};
+
+const contentOf = async (body: Readable): Promise<Buffer> => Buffer.concat(await body.toArray());
+
+describe("while clients that take nothing hold what is lent", () => {
+  for (const [way, ask] of Object.entries(ways)) {
+    test(`everybody is answered whole over ${way}, and so are they in the end`, async () => {
+      const slow = await Promise.all(Array.from({ length: READERS }, () => ask(`/ipfs/${cids.film}?filename=a.bin`)));
+      for (const path of [`/ipfs/${cids.film}?filename=a.bin`, `/ipfs/${cids.leaf}?format=raw`]) {
+        const { status, body, close } = await ask(path);
+        assert.equal(status, 200);
+        const content = await contentOf(body);
+        assert.ok(content.equals(path.endsWith("raw") ? film.subarray(0, BLOCK) : film), path);
+        close();
+      }
+      for (const format of ["tar", "car&car-dups=y"]) {
+        const { body, close } = await ask(`/ipfs/${cids.film}?format=${format}`);
+        const archive = await contentOf(body);
+        const first = archive.indexOf(film.subarray(0, 64));
+        assert.ok(first > 0 && archive.subarray(first, first + BLOCK).equals(film.subarray(0, BLOCK)), format);
+        assert.ok(archive.length > film.length, format);
+        close();
+      }
+      for (const [at, { status, body, close }] of slow.entries()) {
+        assert.equal(status, 200);
+        // Of the others it is enough that they were there.
+        if (at % 10 === 9) assert.ok((await contentOf(body)).equals(film));
+        close();
+      }
+    });
+  }
+});
