@@ -17,6 +17,8 @@ export interface Append {
   readonly entries: readonly Entry[];
   /** Refused when one of them went to another host. */
   readonly locks: readonly HeldLock[];
+  /** This host was too late several times: when it is once more, others wait a moment for it. */
+  readonly wantsTurn: boolean;
 }
 
 export type Appended =
@@ -28,17 +30,13 @@ export type Appended =
   | { readonly lost: readonly string[] };
 
 export interface LogEngine {
+  readonly store: SharedLog["store"];
   /** 0 while the last one is lost. */
   readonly session: number;
   /** Commits after `after`. @throws NodeError STORE_UNAVAILABLE */
   read(after: Position): Promise<Page>;
   /** @throws NodeError SESSION_LOST, STORE_UNAVAILABLE */
   append(append: Append): Promise<Appended>;
-  /**
-   * Calls `run` while no other host can append: for one that was too late several times. What it appends is durable when this
-   * resolves. @throws like `append`
-   */
-  alone<T>(after: Position, run: (missed: Page, append: LogEngine["append"]) => Promise<T>): Promise<T>;
   /**
    * Commits that lead to the present state, one for each position that still matters, in order; the last one has the position of
    * the whole.

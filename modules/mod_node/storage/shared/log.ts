@@ -82,6 +82,8 @@ export interface Draft<T> {
 }
 
 export interface SharedLog {
+  /** Tells one log from another: a copy of another one is of no use, and begins at 0. */
+  readonly store: string;
   /** Number of this opening; another one after the session was lost and joined anew. */
   readonly session: number;
   /** The last commit that was applied here. */

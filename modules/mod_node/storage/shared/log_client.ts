@@ -61,6 +61,10 @@ export class LogClient implements SharedLog {
     });
   }
 
+  get store(): string {
+    return this.#engine.store;
+  }
+
   get session(): number {
     return this.#engine.session;
   }
@@ -184,14 +188,7 @@ export class LogClient implements SharedLog {
     for (let races = 0; ; races += 1) {
       // Where the copies do not have the present state nothing can be said on top of it.
       if (this.#resetting !== undefined) await this.refresh();
-      const answer =
-        races < MAX_RACES
-          ? await this.#attempt(this.#engine.append.bind(this.#engine))
-          : await this.#engine.alone(this.#applied, async (missed, append) => {
-              if (missed.behind || missed.more) return missed;
-              this.#take(missed.commits);
-              return await this.#attempt(append);
-            });
+      const answer = await this.#attempt(races >= MAX_RACES);
       if (typeof answer === "function") return await answer();
       this.counts.races += 1;
       if (answer.behind || answer.more || this.#resetting !== undefined) await this.refresh();
@@ -200,7 +197,7 @@ export class LogClient implements SharedLog {
   }
 
   /** Gives what was missed, or the function that tells the callers, for when it is durable. */
-  async #attempt(append: LogEngine["append"]): Promise<Page | (() => Promise<void>)> {
+  async #attempt(wantsTurn: boolean): Promise<Page | (() => Promise<void>)> {
     const { session } = this.#engine;
     const after = this.#applied;
     const outcomes = this.#compose(after, session);
@@ -210,7 +207,7 @@ export class LogClient implements SharedLog {
     const answer: Appended =
       entries.length === 0 && locks.length === 0
         ? await this.#stillLast(after)
-        : await append({ after, entries, locks });
+        : await this.#engine.append({ after, entries, locks, wantsTurn });
     if ("missed" in answer) return answer.missed;
     if ("lost" in answer) {
       this.#rejectLosers(answer.lost);

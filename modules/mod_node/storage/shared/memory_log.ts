@@ -1,4 +1,6 @@
 /** A log in memory that several hosts of one process open: for tests, which can take it away, end sessions and trim it. */
+import { randomUUID } from "node:crypto";
+import { setImmediate as nextTurn } from "node:timers/promises";
 import { failure } from "../../util/errors.ts";
 import type { Append, Appended, EngineEvents, LogEngine, Page } from "./engine.ts";
 import type { Commit, Entry, HeldLock, Position, SegmentId } from "./log.ts";
@@ -11,10 +13,13 @@ export class MemoryLog {
   onStep: (step: "read" | "append" | "appended", session: number) => void | Promise<void> = () => {};
   /** Commits on one page. */
   pageSize = 100;
+  readonly store = randomUUID();
   readonly #commits: Commit[] = [];
   /** Commits up to here are no longer handed out. */
   #trimmed: Position = 0;
   #sessions = 0;
+  /** The session that others wait for. */
+  #turn: number | undefined;
   readonly #alive = new Set<number>();
   readonly #engines = new Set<MemoryEngine>();
   readonly #locks = new Map<string, { fence: number; holder: number | undefined; lose: AbortController }>();
@@ -73,12 +78,17 @@ export class MemoryLog {
     return { commits, more: after + commits.length < this.head, behind: false };
   }
 
-  /** @internal */
-  append(session: number, { after, entries, locks }: Append, by: MemoryEngine): Appended {
+  /** @internal Undefined while it is another host's turn. */
+  append(session: number, { after, entries, locks, wantsTurn }: Append, by: MemoryEngine): Appended | undefined {
     if (!this.#alive.has(session)) throw failure("SESSION_LOST");
     const lost = locks.filter(({ name, fence }) => this.#locks.get(name)?.fence !== fence);
     if (lost.length > 0) return { lost: lost.map(({ name }) => name) };
-    if (after < this.head) return { missed: this.page(after) };
+    if (after < this.head) {
+      if (wantsTurn) this.#turn ??= session;
+      return { missed: this.page(after) };
+    }
+    if (this.#turn !== undefined && this.#turn !== session && this.#alive.has(this.#turn)) return undefined;
+    this.#turn = undefined;
     if (entries.length === 0) return { position: after };
     const position = this.head + 1;
     this.#commits.push({ position, session, entries: structuredClone(entries) as Entry[] });
@@ -115,6 +125,7 @@ export class MemoryLog {
 }
 
 class MemoryEngine implements LogEngine {
+  readonly store: string;
   readonly #log: MemoryLog;
   readonly #events: EngineEvents;
   session: number;
@@ -122,6 +133,7 @@ class MemoryEngine implements LogEngine {
   constructor(log: MemoryLog, events: EngineEvents) {
     this.#log = log;
     this.#events = events;
+    this.store = log.store;
     this.session = log.begin();
   }
 
@@ -136,17 +148,12 @@ class MemoryEngine implements LogEngine {
 
   async append(append: Append): Promise<Appended> {
     const { session } = this;
-    await this.#log.step("append", session);
-    const appended = this.#log.append(session, append, this);
-    await this.#log.onStep("appended", session);
-    return appended;
-  }
-
-  /** What `run` does between the page and its call of `append` is synchronous, so nobody comes in between. */
-  async alone<T>(after: Position, run: (missed: Page, append: LogEngine["append"]) => Promise<T>): Promise<T> {
-    const { session } = this;
-    await this.#log.step("append", session);
-    const appended = await run(this.#log.page(after), async (append) => this.#log.append(session, append, this));
+    let appended: Appended | undefined;
+    while (appended === undefined) {
+      await this.#log.step("append", session);
+      appended = this.#log.append(session, append, this);
+      if (appended === undefined) await nextTurn();
+    }
     await this.#log.onStep("appended", session);
     return appended;
   }

@@ -1,11 +1,11 @@
 /** Metadata that several hosts share: each has a copy, and every change goes through the log. */
 import { setTimeout as sleep } from "node:timers/promises";
 import { failure, NodeError } from "../../util/errors.ts";
-import { compareAndSet, OverlayTransaction, runSynchronously } from "../metadata/overlay_transaction.ts";
+import { compareAndSet, keyBytes, OverlayTransaction, runSynchronously } from "../metadata/overlay_transaction.ts";
 import type { KeyRange, MetadataReader, MetadataStore, MetadataWriter } from "../metadata/store.ts";
 import type { Applier, Commit, Position, SharedLog } from "./log.ts";
 
-/** Key of the position in the copy, written with what it says: the first key there can be, and not one of the users'. */
+/** Key of the position in the copy, and of the log that it is of: the first key there can be, and not one of the users'. */
 const positionKey = "\u0000";
 /** Milliseconds. */
 const RETRY_MS = 1000;
@@ -42,8 +42,13 @@ export class SharedMetadata implements MetadataStore {
    * be written is tried again after `retryMs`.
    */
   static async open(log: SharedLog, copy: MetadataStore, { retryMs = RETRY_MS } = {}): Promise<SharedMetadata> {
-    const position = await copy.get(positionKey);
-    return new SharedMetadata(log, new Copy(copy, position === undefined ? 0 : Number(Buffer.from(position)), retryMs));
+    const [position = 0, store] = Buffer.from((await copy.get(positionKey)) ?? [])
+      .toString()
+      .split(" ");
+    const isOfThis = store === log.store;
+    const kept = new Copy(copy, log.store, isOfThis ? Number(position) : 0, retryMs);
+    if (!isOfThis) kept.reset();
+    return new SharedMetadata(log, kept);
   }
 
   async get(key: string): Promise<Uint8Array | undefined> {
@@ -128,6 +133,7 @@ const isEmpty = ({ isReset, position }: Batch): boolean => !isReset && position 
 class Copy implements Applier {
   readonly position: Position;
   readonly #store: MetadataStore;
+  readonly #logStore: string;
   readonly #retryMs: number;
   /** What is applied and not being written yet. */
   #ahead = emptyBatch();
@@ -139,8 +145,9 @@ class Copy implements Applier {
   #fault: NodeError | undefined;
   readonly #closing = new AbortController();
 
-  constructor(store: MetadataStore, position: Position, retryMs: number) {
+  constructor(store: MetadataStore, logStore: string, position: Position, retryMs: number) {
     this.#store = store;
+    this.#logStore = logStore;
     this.position = position;
     this.#retryMs = retryMs;
   }
@@ -159,6 +166,7 @@ class Copy implements Applier {
   }
 
   async get(key: string): Promise<Uint8Array | undefined> {
+    keyBytes(key);
     for (const { changes, isReset } of [this.#ahead, this.#beingWritten]) {
       if (changes.has(key)) return changes.get(key);
       if (isReset) return undefined;
@@ -227,7 +235,7 @@ class Copy implements Applier {
           if (value === undefined) writer.delete(key);
           else writer.put(key, value);
         }
-        writer.put(positionKey, Buffer.from(String(batch.position)));
+        writer.put(positionKey, Buffer.from(`${batch.position} ${this.#logStore}`));
       });
       this.#fault = undefined;
     } catch (error) {

@@ -1,0 +1,320 @@
+/** The log in PostgreSQL. */
+import { randomUUID } from "node:crypto";
+import { setTimeout as sleep } from "node:timers/promises";
+import { failure } from "../../../util/errors.ts";
+import type { Append, Appended, EngineEvents, LogEngine, Page } from "../engine.ts";
+import type { Commit, Entry, HeldLock, Position } from "../log.ts";
+import { LogClient, type LogClientOptions } from "../log_client.ts";
+import { decodeEntries, encodeEntries } from "./entries.ts";
+import { Line, type Sql, SqlCounts } from "./line.ts";
+import { channelOf, prepareSchema } from "./schema.ts";
+import { type SqlSettings, sqlSettings } from "./settings.ts";
+import { snapshotOf } from "./snapshot.ts";
+
+export interface SqlLogOptions extends LogClientOptions {
+  readonly url: string;
+  /** For people who look into the database. */
+  readonly name: string;
+  readonly peer: string;
+  /** Milliseconds after which a silent host is shut out, by the clock of the database. */
+  readonly leaseMs?: number;
+  /** Milliseconds between two looks, where notices do not come. */
+  readonly pollMs?: number;
+  /** Milliseconds for which calls wait for a database that cannot be reached. */
+  readonly commitMs?: number;
+  readonly refreshMs?: number;
+  /** Commits and milliseconds that the log is kept, whichever is more. */
+  readonly keepCommits?: number;
+  readonly keepMs?: number;
+}
+
+export interface SqlLog {
+  readonly log: LogClient;
+  readonly counts: SqlCounts;
+}
+
+const PAGE = 500;
+const TRIM_MS = 60_000;
+/** Renewals in the time of a lease. */
+const RENEWALS = 5;
+const CLOSE_MS = 1000;
+
+/** Opens the log of a store, and makes its tables when there are none. @throws NodeError STORE_UNAVAILABLE */
+export async function openSqlLog(options: SqlLogOptions): Promise<SqlLog> {
+  const engine = new SqlEngine(sqlSettings(options.url), options);
+  await engine.open().catch(async (error: unknown) => {
+    await engine.close();
+    throw error;
+  });
+  const log = new LogClient((events) => {
+    engine.begin(events);
+    return engine;
+  }, options);
+  return { log, counts: engine.counts };
+}
+
+type Row = Record<string, unknown>;
+
+class SqlEngine implements LogEngine {
+  readonly counts = new SqlCounts();
+  store = "";
+  session = 0;
+  readonly #settings: SqlSettings;
+  readonly #options: Required<Omit<SqlLogOptions, keyof LogClientOptions>>;
+  readonly #writer: Line;
+  readonly #reader: Line;
+  /** Renews the lease and hears of news: never busy with anything that takes long. */
+  readonly #keeper: Line;
+  readonly #closing = new AbortController();
+  /** Aborted with the session: nobody keeps a lock beyond it. */
+  #sessionEnd = new AbortController();
+  #events: EngineEvents | undefined;
+  #keeping: Promise<void> | undefined;
+  /** The last commit that is known to exist. */
+  #seen: Position = 0;
+
+  constructor(settings: SqlSettings, options: SqlLogOptions) {
+    this.#settings = settings;
+    this.#options = {
+      leaseMs: 30_000,
+      pollMs: 1000,
+      commitMs: 10_000,
+      refreshMs: 2000,
+      keepCommits: 10_000,
+      keepMs: 3_600_000,
+      ...options,
+    };
+    const { counts } = this;
+    const { name } = options;
+    this.#writer = new Line(settings, { name, counts });
+    this.#reader = new Line(settings, { name, counts });
+    this.#keeper = new Line(settings, {
+      name,
+      counts,
+      onConnect: async (sql) => {
+        await sql.unsafe(`listen ${channelOf(settings.schema)}`);
+        // What was told while nobody listened.
+        this.#events?.onNews();
+      },
+      onNotice: (author) => {
+        if (author !== String(this.session)) this.#events?.onNews();
+      },
+    });
+  }
+
+  async open(): Promise<void> {
+    const { schema } = this.#settings;
+    await this.#writer.run((sql) => prepareSchema(sql, schema), this.#options.commitMs);
+    const [row] = await this.#ask(this.#writer, this.#options.commitMs, "select store from SCHEMA.head");
+    this.store = String(row?.store);
+    await this.join();
+  }
+
+  begin(events: EngineEvents): void {
+    this.#events = events;
+    this.#keeping = this.#keep();
+  }
+
+  async read(after: Position): Promise<Page> {
+    const rows = await this.#ask(
+      this.#reader,
+      this.#options.refreshMs,
+      `select h.position as head, h.first, p.pos, p.author, p.payload
+       from SCHEMA.head h left join lateral SCHEMA.page_of($1::bigint, $2::integer) p on true order by p.pos`,
+      [after, PAGE],
+    );
+    const head = Number(rows[0]?.head);
+    this.#seen = Math.max(this.#seen, head);
+    if (after + 1 < Number(rows[0]?.first) || after > head) return { commits: [], more: false, behind: true };
+    return pageOf(
+      head,
+      rows.filter(({ pos }) => pos !== null),
+    );
+  }
+
+  async append({ after, entries, locks, wantsTurn }: Append): Promise<Appended> {
+    const held = JSON.stringify(locks.map(({ name, fence }) => ({ name, fence })));
+    const body = entries.length === 0 ? null : encodeEntries(entries);
+    const changes = lastChanges(entries);
+    const keys = byteArray([...changes.keys()].map((key) => Buffer.from(key)));
+    const values = byteArray([...changes.values()]);
+    const marks = JSON.stringify(entries.flatMap(marksOf));
+    const parameters = [after, this.session, randomUUID(), wantsTurn, held, body, keys, values, marks, PAGE];
+    const end = performance.now() + this.#options.commitMs;
+    for (;;) {
+      // Asked again with the same id when the answer is lost.
+      const rows = await this.#ask(
+        this.#writer,
+        end - performance.now(),
+        `select * from SCHEMA.append($1::bigint, $2::integer, $3::uuid, $4::boolean, $5::text, $6::bytea,
+         $7::text::bytea[], $8::text::bytea[], $9::text, $10::integer)`,
+        parameters,
+        ": the answer to a commit was lost, so this call may have taken place",
+      );
+      const { state, pos, payload } = rows[0] as Row;
+      if (state === "done") {
+        this.#seen = Math.max(this.#seen, Number(pos));
+        return { position: Number(pos) };
+      }
+      if (state === "session") throw failure("SESSION_LOST");
+      if (state === "lock") return { lost: rows.map((row) => String(row.payload)) };
+      if (state === "behind") return { missed: { commits: [], more: false, behind: true } };
+      if (state === "head") return { missed: pageOf(Number(pos), rows.slice(1)) };
+      // It is another host's turn.
+      if (state !== "turn") throw new Error(`append answered ${state} ${payload}`);
+      this.counts.turns += 1;
+      if (performance.now() > end) throw failure("STORE_UNAVAILABLE", { reason: "another host is committing" });
+      await sleep(1 + Math.random() * 5);
+    }
+  }
+
+  async *snapshot(): AsyncGenerator<readonly Commit[]> {
+    const line = new Line(this.#settings, { name: this.#options.name, counts: this.counts });
+    try {
+      const sql = await line.run(async (sql) => sql, this.#options.refreshMs);
+      yield* snapshotOf(sql, `"${this.#settings.schema}"`);
+    } finally {
+      line.close();
+    }
+  }
+
+  async join(): Promise<void> {
+    const { name, peer, leaseMs, commitMs } = this.#options;
+    const [row] = await this.#ask(
+      this.#writer,
+      commitMs,
+      "select SCHEMA.join_store($1::text, $2::text, make_interval(secs => $3::double precision)) as id",
+      [name, peer, leaseMs / 1000],
+    );
+    this.#sessionEnd = new AbortController();
+    this.session = Number(row?.id);
+  }
+
+  async withLock<T>(name: string, run: (lock: HeldLock) => Promise<T>): Promise<{ readonly result: T } | undefined> {
+    const { session } = this;
+    const { signal } = this.#sessionEnd;
+    const token = randomUUID();
+    const [row] = await this.#ask(
+      this.#writer,
+      this.#options.commitMs,
+      "select SCHEMA.take_lock($1::text, $2::integer, $3::uuid) as fence",
+      [name, session, token],
+    );
+    const fence = row?.fence;
+    if (fence === null || fence === undefined) return undefined;
+    if (Number(fence) < 0) throw failure("SESSION_LOST");
+    try {
+      return { result: await run({ name, fence: Number(fence), signal }) };
+    } finally {
+      // Otherwise it is free when the session is over.
+      await this.#ask(
+        this.#writer,
+        this.#options.commitMs,
+        "update SCHEMA.locks set session = null, token = null where name = $1::text and token = $2::uuid",
+        [name, token],
+      ).catch(() => {});
+    }
+  }
+
+  async sessions(): Promise<readonly number[]> {
+    const rows = await this.#ask(this.#reader, this.#options.refreshMs, "select id from SCHEMA.live_sessions()");
+    return rows.map(({ id }) => Number(id));
+  }
+
+  async close(): Promise<void> {
+    this.#closing.abort();
+    await this.#keeping;
+    if (this.session > 0 && this.#keeper.isConnected) {
+      const end = "update SCHEMA.sessions set ended = true where id = $1::integer";
+      await this.#ask(this.#keeper, CLOSE_MS, end, [this.session]).catch(() => {});
+    }
+    for (const line of [this.#writer, this.#reader, this.#keeper]) line.close();
+  }
+
+  async #ask(line: Line, withinMs: number, text: string, parameters: readonly unknown[] = [], mayHaveRun?: string) {
+    const query = text.replaceAll("SCHEMA.", `"${this.#settings.schema}".`);
+    const ask = async (sql: Sql): Promise<Row[]> => await sql.unsafe(query, parameters as never[], { prepare: true });
+    return await line.run(ask, withinMs, mayHaveRun);
+  }
+
+  /** Until the log is closed: the lease, the floor below the notices, and the end of the log. */
+  async #keep(): Promise<void> {
+    const { leaseMs, pollMs, keepCommits, keepMs, refreshMs } = this.#options;
+    const renewMs = leaseMs / RENEWALS;
+    const trim = "select SCHEMA.trim_log($1::bigint, make_interval(secs => $2::double precision))";
+    let [renewed, trimmed] = [0, performance.now()];
+    while (!this.#closing.signal.aborted) {
+      const now = performance.now();
+      try {
+        const isDue = now - renewed >= renewMs;
+        await this.#beat(isDue ? leaseMs / 1000 : null);
+        if (isDue) renewed = now;
+        if (now - trimmed >= TRIM_MS) {
+          trimmed = now;
+          await this.#ask(this.#keeper, refreshMs, trim, [keepCommits, keepMs / 1000]);
+        }
+      } catch {
+        // Calls meet the same, and say so; the next look is after the same time.
+      }
+      const pause = Math.min(pollMs, renewMs);
+      await sleep(pause, undefined, { ref: false, signal: this.#closing.signal }).catch(() => {});
+    }
+  }
+
+  async #beat(lease: number | null): Promise<void> {
+    const { session } = this;
+    const beat = "select * from SCHEMA.beat($1::integer, make_interval(secs => $2::double precision))";
+    const [row] = await this.#ask(this.#keeper, this.#options.refreshMs, beat, [session, lease]);
+    if (row?.alive === false && session === this.session) {
+      this.#sessionEnd.abort();
+      this.#events?.onSessionLost();
+    }
+    if (Number(row?.pos) <= this.#seen) return;
+    this.#seen = Number(row?.pos);
+    this.#events?.onNews();
+  }
+}
+
+function pageOf(head: Position, rows: readonly Row[]): Page {
+  const commits = rows.map(({ pos, author, payload }) => ({
+    position: Number(pos),
+    session: Number(author),
+    entries: decodeEntries(payload as Buffer),
+  }));
+  return { commits, more: (commits.at(-1)?.position ?? head) < head, behind: false };
+}
+
+/** Of each key, as a statement changes a row once. */
+const lastChanges = (entries: readonly Entry[]): Map<string, Uint8Array | undefined> =>
+  new Map(entries.flatMap((entry) => (entry.kind === "metadata" ? entry.changes : [])));
+
+const byteArray = (values: readonly (Uint8Array | undefined)[]): string =>
+  `{${values.map((value) => (value ? `"\\\\x${Buffer.from(value).toString("hex")}"` : "NULL")).join(",")}}`;
+
+/** Rows of the tables that mirror the log. */
+function marksOf(entry: Entry): object[] {
+  if (entry.kind === "metadata") return [];
+  if (entry.kind === "segment") return [segmentMark(entry.segment)];
+  if (entry.kind === "replaced") {
+    return [...entry.segments.map((id) => ({ kind: "replaced", id })), ...entry.by.map(segmentMark)];
+  }
+  return [{ kind: entry.kind, epoch: entry.epoch, entry: encodeEntries([entry]).toString("base64") }];
+}
+
+const segmentMark = ({
+  id,
+  bytes,
+  blocks,
+  index,
+}: {
+  id: string;
+  bytes: number;
+  blocks: number;
+  index?: Uint8Array | undefined;
+}) => ({
+  kind: "segment",
+  id,
+  bytes,
+  blocks,
+  index: index && Buffer.from(index).toString("base64"),
+});

@@ -1,0 +1,38 @@
+/** The entries of a commit as bytes: JSON, and behind it the bytes that it refers to. */
+import { Buffer } from "node:buffer";
+import type { Entry } from "../log.ts";
+
+/** In place of bytes: how many. */
+interface Blob {
+  readonly $: number;
+}
+
+export function encodeEntries(entries: readonly Entry[]): Buffer {
+  const blobs: Uint8Array[] = [];
+  const plain = JSON.stringify(entries, function (this: Record<string, unknown>, key, value) {
+    // Of a Buffer `value` is what its `toJSON` gives.
+    const given = this[key];
+    if (!(given instanceof Uint8Array)) return value;
+    blobs.push(given);
+    return { $: given.length } satisfies Blob;
+  });
+  const head = Buffer.from(plain);
+  const length = Buffer.alloc(4);
+  length.writeUInt32BE(head.length);
+  return Buffer.concat([length, head, ...blobs]);
+}
+
+export function decodeEntries(bytes: Buffer): Entry[] {
+  const end = 4 + bytes.readUInt32BE(0);
+  let at = end;
+  // Visited in the order in which they were written, except that what is inside comes first: bytes have nothing inside.
+  const entries: Entry[] = JSON.parse(bytes.toString("utf8", 4, end), (_key, value) => {
+    if (typeof value !== "object" || value === null || typeof value.$ !== "number") return value;
+    return Uint8Array.from(bytes.subarray(at, (at += value.$)));
+  });
+  return entries.map((entry) =>
+    entry.kind === "metadata"
+      ? { kind: "metadata", changes: entry.changes.map(([key, value]) => [key, value ?? undefined] as const) }
+      : entry,
+  );
+}

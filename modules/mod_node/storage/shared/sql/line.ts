@@ -1,0 +1,217 @@
+/** One connection to the database that is made again when it is lost. */
+import { connect, type Socket } from "node:net";
+import { setTimeout as sleep } from "node:timers/promises";
+import postgres from "postgres";
+import { failure, NodeError } from "../../../util/errors.ts";
+import type { SqlAddress, SqlSettings } from "./settings.ts";
+
+export type Sql = postgres.Sql;
+
+const CONNECT_MS = 3000;
+/** Between attempts: grows from the first to the last, each time a random part of it. */
+const MIN_BACKOFF_MS = 50;
+const MAX_BACKOFF_MS = 2000;
+/** For the server: a host that stalls holds nothing. */
+const STATEMENT_MS = 10_000;
+const LOCK_MS = 5000;
+
+/** What was needed of the database. */
+export class SqlCounts {
+  connects = 0;
+  /** Connections that were lost or could not be made. */
+  faults = 0;
+  roundTrips = 0;
+  /** Commits that waited for the turn of another host. */
+  turns = 0;
+}
+
+export interface LineOptions {
+  readonly name: string;
+  readonly counts: SqlCounts;
+  /** Called with each new connection before it is used. */
+  readonly onConnect?: (sql: Sql) => Promise<void>;
+  readonly onNotice?: (text: string) => void;
+}
+
+interface Connection {
+  readonly sql: Sql;
+  readonly socket: Socket;
+}
+
+export class Line {
+  readonly #settings: SqlSettings;
+  readonly #options: LineOptions;
+  #connection: Connection | undefined;
+  #connecting: Promise<Connection> | undefined;
+  /** Of the address that was used last. */
+  #at = 0;
+  #closed = false;
+
+  constructor(settings: SqlSettings, options: LineOptions) {
+    this.#settings = settings;
+    this.#options = options;
+  }
+
+  get isConnected(): boolean {
+    return this.#connection !== undefined;
+  }
+
+  /**
+   * Calls `use`, again and again while the database cannot be reached: it does what may take place twice. What the database
+   * refuses for good is thrown at once.
+   *
+   * @throws NodeError STORE_UNAVAILABLE after `withinMs`; `mayHaveRun` in its text when an answer was lost
+   */
+  async run<T>(use: (sql: Sql) => Promise<T>, withinMs: number, mayHaveRun = ""): Promise<T> {
+    const end = performance.now() + withinMs;
+    let wasSent = false;
+    for (let attempt = 0; ; attempt += 1) {
+      let current: Connection | undefined;
+      try {
+        current = await within(end - performance.now(), this.#connected());
+        wasSent = true;
+        this.#options.counts.roundTrips += 1;
+        return await within(end - performance.now(), use(current.sql));
+      } catch (error) {
+        if (NodeError.is(error)) throw error;
+        const refused = error instanceof postgres.PostgresError;
+        if (refused && current !== undefined && !mayPass(error)) throw error;
+        if (current !== undefined && !(refused && keepsConnection(error))) this.#drop(current);
+        const pause = Math.random() * Math.min(MAX_BACKOFF_MS, MIN_BACKOFF_MS * 2 ** attempt);
+        if (this.#closed || performance.now() + pause > end) {
+          const reason = reasonOf(error as Error) + (wasSent ? mayHaveRun : "");
+          throw failure("STORE_UNAVAILABLE", { reason }, error);
+        }
+        await sleep(pause);
+      }
+    }
+  }
+
+  /** Statements that are under way fail. */
+  close(): void {
+    this.#closed = true;
+    if (this.#connection !== undefined) this.#drop(this.#connection, false);
+  }
+
+  async #connected(): Promise<Connection> {
+    if (this.#closed) throw failure("STORE_CLOSED");
+    if (this.#connection !== undefined) return this.#connection;
+    this.#connecting ??= this.#connect().finally(() => {
+      this.#connecting = undefined;
+    });
+    return await this.#connecting;
+  }
+
+  async #connect(): Promise<Connection> {
+    const { addresses } = this.#settings;
+    let fault: unknown;
+    for (let tried = 0; tried < addresses.length; tried += 1) {
+      const address = addresses[this.#at % addresses.length] as SqlAddress;
+      try {
+        const connection = await this.#connectTo(address);
+        this.#connection = connection;
+        this.#options.counts.connects += 1;
+        if (this.#closed) this.#drop(connection, false);
+        return connection;
+      } catch (error) {
+        fault = error;
+        this.#options.counts.faults += 1;
+        this.#at += 1;
+      }
+    }
+    throw fault;
+  }
+
+  async #connectTo(address: SqlAddress): Promise<Connection> {
+    const socket = await openSocket(address);
+    let isTaken = false;
+    const sql = postgres(this.#settings.url, {
+      host: address.host,
+      port: address.port,
+      max: 1,
+      fetch_types: false,
+      max_lifetime: null,
+      idle_timeout: 0,
+      connect_timeout: CONNECT_MS / 1000,
+      onnotice: () => {},
+      onnotify: (_channel: string, text: string) => this.#options.onNotice?.(text),
+      connection: {
+        application_name: `modhost ${this.#options.name}`,
+        statement_timeout: STATEMENT_MS,
+        lock_timeout: LOCK_MS,
+        idle_in_transaction_session_timeout: LOCK_MS,
+      },
+      socket: () => {
+        if (isTaken) throw new Error("the connection was closed");
+        isTaken = true;
+        return socket;
+      },
+    } as postgres.Options<Record<string, never>> & {
+      socket: () => Socket;
+      onnotify: (channel: string, text: string) => void;
+    }) as unknown as Sql;
+    const connection = { sql, socket };
+    try {
+      const [state] = await within(CONNECT_MS, sql`select pg_is_in_recovery() as standby`);
+      if (state?.standby === true) throw new Error(`${address.host} takes no writes: it is a standby`);
+      await within(CONNECT_MS, this.#options.onConnect?.(sql) ?? Promise.resolve());
+    } catch (error) {
+      this.#drop(connection);
+      throw error;
+    }
+    socket.once("close", () => {
+      if (this.#connection === connection) this.#connection = undefined;
+    });
+    return connection;
+  }
+
+  #drop(connection: Connection, isFault = true): void {
+    if (isFault) this.#options.counts.faults += 1;
+    if (this.#connection === connection) this.#connection = undefined;
+    connection.sql.end({ timeout: 0 }).catch(() => {});
+    connection.socket.destroy();
+  }
+}
+
+async function openSocket({ host, port, path }: SqlAddress): Promise<Socket> {
+  const socket = path === undefined ? connect({ host, port, noDelay: true, keepAlive: true }) : connect({ path });
+  // The client looks here for the name that a certificate must have.
+  Object.assign(socket, { host });
+  const open = Promise.withResolvers<void>();
+  socket.once("connect", open.resolve);
+  socket.once("error", open.reject);
+  try {
+    await within(CONNECT_MS, open.promise);
+    socket.off("error", open.reject);
+    return socket;
+  } catch (error) {
+    socket.on("error", () => {});
+    socket.destroy();
+    throw error;
+  }
+}
+
+class TooLate extends Error {}
+
+/** @throws TooLate */
+export async function within<T>(milliseconds: number, ending: Promise<T>): Promise<T> {
+  const late = Promise.withResolvers<never>();
+  const timer = setTimeout(() => late.reject(new TooLate("there was no answer in time")), Math.max(0, milliseconds));
+  ending.catch(() => {});
+  try {
+    return await Promise.race([ending, late.promise]);
+  } finally {
+    clearTimeout(timer);
+  }
+}
+
+/** Classes of errors of the server that pass: connections, resources, the operator, conflicts; a standby refuses writes. */
+const passing = /^(08|53|57|40|55P03|25006|58)/;
+const mayPass = ({ code }: postgres.PostgresError): boolean => passing.test(code);
+/** A statement that took too long or met another one: the connection is fine. */
+const keepsConnection = ({ code }: postgres.PostgresError): boolean => /^(40|55P03|57014)/.test(code);
+
+const reasonOf = (error: Error): string => {
+  const { message, code, errors } = error as Error & { code?: string; errors?: readonly Error[] };
+  return message || errors?.[0]?.message || code || "no reason is known";
+};

@@ -1,0 +1,222 @@
+/** The tables of a store, and the functions that are one round trip each. */
+import type { Sql } from "./line.ts";
+
+/** Raised with every change of what is below; `migrations` leads there. */
+export const SCHEMA_VERSION = 1;
+
+const quoted = (schema: string): string => `"${schema}"`;
+/** Hosts are told of commits by this channel. */
+export const channelOf = (schema: string): string => `"${schema}_news"`;
+
+const tables = (s: string): string => `
+create table ${s}.head (
+  only_row boolean primary key default true check (only_row),
+  store uuid not null default gen_random_uuid(),
+  position bigint not null,
+  first bigint not null,              -- the oldest commit that is in the log
+  turn integer,                       -- the session that came too late several times: for a moment others wait
+  turn_until timestamptz not null default '-infinity'
+);
+insert into ${s}.head (position, first) values (0, 1);
+create table ${s}.log (
+  position bigint primary key,
+  id uuid not null unique,
+  session integer not null,
+  at timestamptz not null default clock_timestamp(),
+  entries bytea not null
+);
+-- The present state, for whoever is behind the beginning of the log: each row with the commit that it comes from.
+create table ${s}.metadata (key bytea primary key, value bytea not null, position bigint not null);
+create index on ${s}.metadata (position);
+create table ${s}.segments (
+  id text primary key, position bigint not null, bytes bigint not null, blocks bigint not null, index bytea
+);
+create index on ${s}.segments (position);
+create table ${s}.removals (
+  position bigint not null, nth integer not null, kind text not null, epoch bigint not null, entry bytea not null,
+  primary key (position, nth)
+);
+-- Segments that were replaced: their objects are deleted when the grace is over.
+create table ${s}.doomed (id text primary key, since timestamptz not null default clock_timestamp());
+create table ${s}.sessions (
+  id integer generated always as identity primary key,
+  name text not null, peer text not null,
+  lease timestamptz not null,
+  ended boolean not null default false
+);
+create table ${s}.locks (name text primary key, fence bigint not null, session integer, token uuid);
+`;
+
+/**
+ * \`append\` writes one commit behind \`after_\`, or tells why not. Called again with the same id it answers the same, so a
+ * lost answer can be asked for again; an attempt whose caller has gone is refused once its place in the log is taken.
+ */
+const appendFunction = (s: string, channel: string): string => `
+create function ${s}.append(
+  after_ bigint, who integer, commit_id uuid, want_turn boolean, held text, entries_ bytea,
+  keys bytea[], vals bytea[], marks text, page integer
+) returns table (state text, pos bigint, author integer, payload bytea) language plpgsql set search_path = ${s} as $$
+declare
+  h head%rowtype;
+  written bigint;
+begin
+  select * into h from head for update;
+  select position into written from log where id = commit_id;
+  if found then
+    return query select 'done', written, who, null::bytea;
+    return;
+  end if;
+  -- Held until the end: a session cannot be found dead while it commits.
+  perform from sessions where id = who and not ended and lease > clock_timestamp() for share;
+  if not found then
+    return query select 'session', 0::bigint, 0, null::bytea;
+    return;
+  end if;
+  return query select 'lock', 0::bigint, 0, convert_to(x.name, 'UTF8')
+    from jsonb_to_recordset(held::jsonb) as x(name text, fence bigint)
+    where not exists (select from locks l where l.name = x.name and l.fence = x.fence and l.session = who);
+  if found then return; end if;
+  if after_ + 1 < h.first or after_ > h.position then
+    return query select 'behind', h.position, 0, null::bytea;
+    return;
+  end if;
+  if after_ < h.position then
+    if want_turn and h.turn_until < clock_timestamp() then
+      update head set turn = who, turn_until = clock_timestamp() + interval '1 second';
+    end if;
+    return query select 'head', h.position, 0, null::bytea;
+    return query select 'missed', r.pos, r.author, r.payload from page_of(after_, page) r;
+    return;
+  end if;
+  if entries_ is null then
+    return query select 'done', after_, who, null::bytea;
+    return;
+  end if;
+  if h.turn is distinct from who and h.turn_until > clock_timestamp() then
+    return query select 'turn', 0::bigint, 0, null::bytea;
+    return;
+  end if;
+  written := after_ + 1;
+  insert into log (position, id, session, entries) values (written, commit_id, who, entries_);
+  update head set position = written, turn_until = '-infinity';
+  insert into metadata (key, value, position)
+    select x.k, x.v, written from unnest(keys, vals) as x(k, v) where x.v is not null
+    on conflict (key) do update set value = excluded.value, position = excluded.position;
+  delete from metadata where key in (select x.k from unnest(keys, vals) as x(k, v) where x.v is null);
+  perform mirror(written, marks::jsonb);
+  perform pg_notify('${channel}', who::text);
+  return query select 'done', written, who, null::bytea;
+end $$;
+`;
+
+const otherFunctions = (s: string): string => `
+-- As many commits as fit a page; always one.
+create function ${s}.page_of(after_ bigint, page integer)
+returns table (pos bigint, author integer, payload bytea) language sql stable set search_path = ${s} as $$
+  select p.position, p.session, p.entries from (
+    select l.position, l.session, l.entries,
+      sum(length(l.entries)) over (order by l.position) - length(l.entries) as before
+    from (select * from log where log.position > after_ order by log.position limit page) l
+  ) p where p.before < 8 * 1024 * 1024 order by p.position
+$$;
+
+-- What is not metadata: segments, and the steps of a collection.
+create function ${s}.mirror(written bigint, marks jsonb) returns void language plpgsql set search_path = ${s} as $$
+begin
+  if jsonb_array_length(marks) = 0 then return; end if;
+  with gone as (
+    delete from segments where id in (select m->>'id' from jsonb_array_elements(marks) m where m->>'kind' = 'replaced')
+    returning id
+  ) insert into doomed (id) select id from gone on conflict do nothing;
+  insert into segments (id, position, bytes, blocks, index)
+    select m->>'id', written, (m->>'bytes')::bigint, (m->>'blocks')::bigint, decode(m->>'index', 'base64')
+    from jsonb_array_elements(marks) m where m->>'kind' = 'segment'
+    on conflict do nothing;
+  insert into removals (position, nth, kind, epoch, entry)
+    select written, n, m->>'kind', (m->>'epoch')::bigint, decode(m->>'entry', 'base64')
+    from jsonb_array_elements(marks) with ordinality as x(m, n) where m ? 'epoch';
+  delete from removals r using jsonb_array_elements(marks) m
+    where m->>'kind' = 'removed' and r.kind = 'acknowledged' and r.epoch = (m->>'epoch')::bigint;
+end $$;
+
+create function ${s}.join_store(name_ text, peer_ text, lease_ interval) returns integer
+language sql set search_path = ${s} as $$
+  insert into sessions (name, peer, lease) values (name_, peer_, clock_timestamp() + lease_) returning id
+$$;
+
+-- Renews the lease, unless it is over; tells the head as well.
+create function ${s}.beat(who integer, renew interval) returns table (alive boolean, pos bigint)
+language plpgsql set search_path = ${s} as $$
+begin
+  if renew is null then
+    return query select exists (select from sessions where id = who and not ended and lease > clock_timestamp()),
+      (select position from head);
+    return;
+  end if;
+  update sessions set lease = clock_timestamp() + renew where id = who and not ended and lease > clock_timestamp();
+  return query select found, (select position from head);
+end $$;
+
+-- Sessions that are alive; what is over stays over.
+create function ${s}.live_sessions() returns table (id integer, name text, peer text)
+language plpgsql set search_path = ${s} as $$
+begin
+  update sessions set ended = true where not ended and lease <= clock_timestamp();
+  return query select x.id, x.name, x.peer from sessions x where not ended order by x.id;
+end $$;
+
+create function ${s}.take_lock(lock_name text, who integer, token_ uuid) returns bigint
+language plpgsql set search_path = ${s} as $$
+declare
+  taken bigint;
+begin
+  -- No commit that checks the lock is under way.
+  perform from head for update;
+  perform live_sessions();
+  if not exists (select from sessions where id = who and not ended) then return -1; end if;
+  insert into locks (name, fence) values (lock_name, 0) on conflict do nothing;
+  update locks l set fence = case when l.token = token_ then l.fence else l.fence + 1 end, session = who, token = token_
+    where l.name = lock_name
+      and (l.token = token_ or l.session is null or not exists (select from sessions x where x.id = l.session and not x.ended))
+    returning l.fence into taken;
+  return taken;
+end $$;
+
+-- Forgets commits that are older than both; tells how many.
+create function ${s}.trim_log(keep bigint, age interval) returns bigint language plpgsql set search_path = ${s} as $$
+declare
+  upto bigint;
+  gone bigint;
+begin
+  select max(l.position) into upto from log l, head h
+    where l.position <= h.position - keep and l.position < h.first + 1000 and l.at < clock_timestamp() - age;
+  if upto is null then return 0; end if;
+  update head set first = greatest(first, upto + 1);
+  delete from log where position <= upto;
+  get diagnostics gone = row_count;
+  return gone;
+end $$;
+`;
+
+/**
+ * Makes what is missing; one host at a time. @throws Error for tables of a newer version
+ */
+export async function prepareSchema(sql: Sql, schema: string): Promise<void> {
+  const s = quoted(schema);
+  await sql.begin(async (tx) => {
+    await tx`select pg_advisory_xact_lock(hashtextextended(${`modhost ${schema}`}, 0))`;
+    await tx.unsafe(`create schema if not exists ${s}`);
+    await tx.unsafe(`create table if not exists ${s}.version (version integer not null)`);
+    const [row] = await tx.unsafe(`select version from ${s}.version`);
+    if (row === undefined) {
+      await tx.unsafe(tables(s));
+      await tx.unsafe(otherFunctions(s));
+      await tx.unsafe(appendFunction(s, `${schema}_news`));
+      await tx.unsafe(`insert into ${s}.version values (${SCHEMA_VERSION})`);
+    } else if (Number(row.version) !== SCHEMA_VERSION) {
+      throw new Error(
+        `schema ${schema} has version ${row.version}, and this program knows ${SCHEMA_VERSION}: use the program that all other hosts have`,
+      );
+    }
+  });
+}

@@ -1,0 +1,53 @@
+/** Where a database is, as its URL says. */
+import { NodeError } from "../../../util/errors.ts";
+
+export interface SqlAddress {
+  readonly host: string;
+  readonly port: number;
+  /** A socket in the file system, in place of host and port. */
+  readonly path?: string;
+}
+
+export interface SqlSettings {
+  /** Tried in turn: the one that takes writes is used. */
+  readonly addresses: readonly [SqlAddress, ...SqlAddress[]];
+  /** For the client: one host, and without what is ours. */
+  readonly url: string;
+  /** All tables and functions are in it: several stores share a database by different ones. */
+  readonly schema: string;
+}
+
+const DEFAULT_SCHEMA = "modhost";
+const form = /^(postgres(?:ql)?:\/\/(?:[^@/?]*@)?)([^/?@]*)(.*)$/;
+
+/**
+ * `postgres://user:password@host:5432,standby:5432/database?schema=modhost`; `host=/run/postgresql` for a socket; other
+ * parameters are those of the client (`sslmode`).
+ *
+ * @throws NodeError that does not show the password
+ */
+export function sqlSettings(text: string): SqlSettings {
+  const [, start = "", hosts = "", rest = ""] = form.exec(text) ?? [];
+  const first = hosts.split(",")[0] || "localhost";
+  if (start === "" || !URL.canParse(start + first + rest)) {
+    throw new NodeError(
+      "the address of the database is postgres://user:password@host:port/database, with %-escapes in user and password",
+    );
+  }
+  const url = new URL(start + first + rest);
+  const schema = url.searchParams.get("schema") ?? DEFAULT_SCHEMA;
+  if (!/^[a-z_][a-z0-9_]{0,47}$/.test(schema)) {
+    throw new NodeError(`schema=${schema}: a schema is up to 48 small letters, digits and _, and begins with no digit`);
+  }
+  const folder = url.searchParams.get("host");
+  for (const name of ["schema", "host", "target_session_attrs"]) url.searchParams.delete(name);
+  const addresses = folder?.startsWith("/")
+    ? [{ host: "localhost", port: 5432, path: `${folder}/.s.PGSQL.${url.port || 5432}` }]
+    : hosts.split(",").map(addressOf);
+  return { addresses: addresses as unknown as SqlSettings["addresses"], url: url.href, schema };
+}
+
+function addressOf(text: string): SqlAddress {
+  const { hostname, port } = new URL(`postgres://${text || "localhost"}`);
+  return { host: hostname.replace(/^\[(.*)\]$/, "$1"), port: Number(port || 5432) };
+}

@@ -1,0 +1,70 @@
+/** The present state as commits, for a host that is behind the beginning of the log. */
+import { failure } from "../../../util/errors.ts";
+import type { Commit, Entry } from "../log.ts";
+import { decodeEntries } from "./entries.ts";
+import { type Sql, within } from "./line.ts";
+
+const ROWS = 500;
+const STALL_MS = 30_000;
+
+interface Row {
+  readonly pos: string;
+  readonly kind: "metadata" | "segment" | "removal" | "head";
+  readonly key: Buffer | null;
+  readonly value: Buffer | null;
+  readonly id: string | null;
+  readonly bytes: string | null;
+  readonly blocks: string | null;
+}
+
+/** One statement, so one moment. Commits are whole: none is in two parts. */
+const query = (s: string): string => `
+select position as pos, 0 as nth, 'metadata' as kind, key, value, null::text as id, null::bigint as bytes,
+  null::bigint as blocks from ${s}.metadata
+union all select position, 1, 'segment', null, index, id, bytes, blocks from ${s}.segments
+union all select position, 2 + nth, 'removal', null, entry, null, null, null from ${s}.removals
+union all select position, 2147483647, 'head', null, null, null, null, null from ${s}.head
+order by pos, nth`;
+
+/** @throws NodeError STORE_UNAVAILABLE */
+export async function* snapshotOf(sql: Sql, schema: string): AsyncGenerator<readonly Commit[]> {
+  let rows: Row[] = [];
+  const pages = sql
+    .unsafe<Row[]>(query(schema), [], { prepare: true, simple: false } as never)
+    .cursor(ROWS)
+    [Symbol.asyncIterator]();
+  for (;;) {
+    const page = await within(STALL_MS, pages.next()).catch((error: Error) => {
+      throw failure("STORE_UNAVAILABLE", { reason: error.message }, error);
+    });
+    if (page.done) break;
+    rows.push(...page.value);
+    // The commit that the page ends in may go on in the next one.
+    const last = rows.at(-1)?.pos;
+    const whole = rows.findIndex(({ pos }) => pos === last);
+    if (whole > 0) yield commitsOf(rows.slice(0, whole));
+    rows = rows.slice(whole);
+  }
+  yield commitsOf(rows);
+}
+
+const commitsOf = (rows: readonly Row[]): Commit[] =>
+  [...Map.groupBy(rows, ({ pos }) => Number(pos))].map(([position, own]) => ({
+    position,
+    session: 0,
+    entries: entriesOf(own),
+  }));
+
+function entriesOf(rows: readonly Row[]): Entry[] {
+  const changes = rows.flatMap(({ kind, key, value }) =>
+    kind === "metadata" ? [[String(key), Uint8Array.from(value ?? [])] as const] : [],
+  );
+  const others = rows.flatMap((row): Entry[] => {
+    if (row.kind === "removal") return decodeEntries(row.value as Buffer);
+    if (row.kind !== "segment") return [];
+    const { id, bytes, blocks, value } = row;
+    const index = value === null ? {} : { index: Uint8Array.from(value) };
+    return [{ kind: "segment", segment: { id: String(id), bytes: Number(bytes), blocks: Number(blocks), ...index } }];
+  });
+  return changes.length === 0 ? others : [{ kind: "metadata", changes }, ...others];
+}

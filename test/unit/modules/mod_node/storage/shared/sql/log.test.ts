@@ -1,0 +1,180 @@
+import assert from "node:assert/strict";
+import { after, test } from "node:test";
+import { memoryMetadata } from "#node/storage/metadata/memory.ts";
+import type { Applier, Commit, Entry } from "#node/storage/shared/log.ts";
+import { presentState } from "#node/storage/shared/memory_log.ts";
+import { SharedMetadata } from "#node/storage/shared/metadata.ts";
+import { openSqlLog, type SqlLogOptions } from "#node/storage/shared/sql/engine.ts";
+import { Line, SqlCounts } from "#node/storage/shared/sql/line.ts";
+import { sqlSettings } from "#node/storage/shared/sql/settings.ts";
+import { eventually } from "#test/support/eventually.ts";
+import { Postgres } from "./postgres.ts";
+
+const postgres = await Postgres.start();
+const skip = postgres === undefined ? "there is no PostgreSQL in /usr/lib/postgresql" : false;
+after(() => postgres?.remove());
+
+const bytes = (text: string) => new Uint8Array(Buffer.from(text));
+const text = (value: Uint8Array | undefined) => value && Buffer.from(value).toString();
+const set = (key: string, value = "1"): Entry => ({ kind: "metadata", changes: [[key, bytes(value)]] });
+const write = (...entries: readonly Entry[]) => ({ entries, result: undefined });
+
+let stores = 0;
+const newStore = () => postgres?.url(`store_${++stores}`) ?? "";
+
+class Notes implements Applier {
+  position = 0;
+  commits: Commit[] = [];
+  apply(commit: Commit): void {
+    this.commits.push(commit);
+  }
+  reset(): void {
+    this.commits = [];
+  }
+}
+
+async function hostOf(url: string, options: Partial<SqlLogOptions> = {}) {
+  const { log, counts } = await openSqlLog({ url, name: "test", peer: "peer", pollMs: 50, ...options });
+  const notes = new Notes();
+  log.follow(notes);
+  const metadata = await SharedMetadata.open(log, memoryMetadata());
+  return {
+    log,
+    counts,
+    notes,
+    metadata,
+    async close() {
+      await metadata.close();
+      await log.close();
+    },
+  };
+}
+
+test("hosts that open a new store at once share one log, and lose no step of a counter", { skip }, async () => {
+  const url = newStore();
+  const hosts = await Promise.all([hostOf(url), hostOf(url), hostOf(url)]);
+  const count = ({ metadata }: (typeof hosts)[0]) =>
+    metadata.transaction((writer) => writer.put("n", bytes(String(Number(text(writer.get("n")) ?? 0) + 1))));
+  await Promise.all(hosts.flatMap((host) => Array.from({ length: 20 }, () => count(host))));
+  for (const { metadata } of hosts) assert.equal(text(await metadata.get("n")), "60");
+  const [a, b] = hosts;
+  await a.log.refresh();
+  await b.log.refresh();
+  assert.deepEqual(a.notes.commits, b.notes.commits);
+  assert.deepEqual(await a.log.sessions(), hosts.map(({ log }) => log.session).sort());
+  // One round trip of its own, where nobody else writes.
+  const before = a.counts.roundTrips;
+  await a.log.commit(() => write(set("alone")));
+  assert.ok(a.counts.roundTrips <= before + 2);
+  await Promise.all(hosts.map((host) => host.close()));
+});
+
+test("a host that is behind the beginning of the log gets what the tables have, the same as the log said", {
+  skip,
+}, async () => {
+  const url = newStore();
+  const a = await hostOf(url, { keepCommits: 0, keepMs: 0 });
+  const id = a.log.session.toString(36);
+  const segment = (nth: number, index?: Uint8Array) => ({
+    id: `${id}-${nth}`,
+    bytes: 2 ** 40,
+    blocks: nth,
+    ...(index && { index }),
+  });
+  const list = { cids: [bytes("\u0000\u00ff")] };
+  const steps: readonly (readonly Entry[])[] = [
+    [set("a"), set("\u0000b", "")],
+    [
+      { kind: "segment", segment: segment(0, bytes("index")) },
+      { kind: "segment", segment: segment(1) },
+    ],
+    [set("a", "2"), set("c")],
+    [{ kind: "condemned", epoch: 1, upTo: 2, list }],
+    [{ kind: "acknowledged", epoch: 1, rescued: { object: "x", count: 3 } }],
+    [
+      { kind: "metadata", changes: [["c", undefined]] },
+      { kind: "replaced", segments: [`${id}-0`], by: [segment(2)] },
+    ],
+    [{ kind: "removed", epoch: 1, rescued: list }],
+    [set("d"), { kind: "metadata", changes: [["d", undefined]] }],
+  ];
+  for (const entries of steps) await a.log.commit(() => write(...entries));
+  assert.deepEqual(
+    a.notes.commits.map(({ entries }) => entries),
+    steps,
+  );
+  await ask(url, "select SCHEMA.trim_log(0, interval '0')");
+  const b = await hostOf(url);
+  await b.log.refresh();
+  assert.equal(b.log.counts.snapshots, 1);
+  const expected = presentState(a.notes.commits).map(({ entries, ...rest }) => ({
+    ...rest,
+    // Nobody needs an acknowledgement once it is decided.
+    entries: entries.filter(({ kind }) => kind !== "acknowledged"),
+  }));
+  const kept = expected.filter(({ entries, position }) => entries.length > 0 || position === steps.length);
+  assert.deepEqual(sorted(b.notes.commits), sorted(kept));
+  assert.equal(text(await b.metadata.get("a")), "2");
+  assert.equal(await b.metadata.has("c"), false);
+  await Promise.all([a.close(), b.close()]);
+});
+
+test("notices reach other hosts, and a restart of the database is survived", { skip }, async () => {
+  const url = newStore();
+  // Nothing but the notice tells in time.
+  const [a, b] = await Promise.all([
+    hostOf(url, { pollMs: 600_000, commitMs: 100_000 }),
+    hostOf(url, { pollMs: 600_000 }),
+  ]);
+  await b.log.refresh();
+  await eventually("it listens", async () => {
+    await a.log.commit(() => write(set("k")));
+    return b.notes.commits.length > 0;
+  });
+  await postgres?.end("SIGQUIT");
+  const late = a.log.commit(() => write(set("k", "late")));
+  await assert.rejects(b.log.refresh(), { code: "STORE_UNAVAILABLE" });
+  await postgres?.begin();
+  await late;
+  await eventually("it is reached again", () =>
+    b.log.refresh().then(
+      () => true,
+      () => false,
+    ),
+  );
+  assert.equal(text(await b.metadata.get("k")), "late");
+  await Promise.all([a.close(), b.close()]);
+});
+
+test("a host that was silent for too long is shut out, loses its lock, and joins anew", { skip }, async () => {
+  const url = newStore();
+  const stalled = await hostOf(url);
+  const other = await hostOf(url);
+  const first = stalled.log.session;
+  await stalled.log.withLock("gc", async (lock) => {
+    assert.equal(await other.log.withLock("gc", async () => 1), undefined);
+    await stalled.log.commit(() => write(set("k")), lock);
+    await ask(url, `update SCHEMA.sessions set lease = clock_timestamp() where id = ${first}`);
+    assert.ok(!(await other.log.sessions()).includes(first));
+    const taken = await other.log.withLock("gc", async ({ fence }) => fence);
+    assert.equal(taken?.result, lock.fence + 1);
+    await assert.rejects(
+      stalled.log.commit(() => write(set("k")), lock),
+      { code: "SESSION_LOST" },
+    );
+  });
+  await eventually("it has joined", () => stalled.log.session !== first);
+  await other.log.withLock("gc", async (lock) => other.log.commit(() => write(set("k", "2")), lock));
+  await Promise.all([stalled.close(), other.close()]);
+});
+
+/** `SCHEMA` is that of the store. */
+async function ask(url: string, statement: string): Promise<void> {
+  const settings = sqlSettings(url);
+  const line = new Line(settings, { name: "test", counts: new SqlCounts() });
+  await line.run((sql) => sql.unsafe(statement.replaceAll("SCHEMA", settings.schema)), 10_000);
+  line.close();
+}
+
+const sorted = (commits: readonly Commit[]) =>
+  commits.map(({ entries, ...rest }) => ({ ...rest, entries: entries.toSorted((x, y) => (x.kind < y.kind ? -1 : 1)) }));
