@@ -58,6 +58,12 @@ export class S3Server implements AsyncDisposable {
     return `http://127.0.0.1:${this.port}`;
   }
 
+  /** It does not keep the process of a test. */
+  unref(): void {
+    this.#server.unref();
+    this.#server.on("connection", (socket) => socket.unref());
+  }
+
   bucket(name: string): S3Bucket {
     const found = this.buckets.get(name);
     if (found === undefined) throw new S3Error(404, "NoSuchBucket", "The specified bucket does not exist");

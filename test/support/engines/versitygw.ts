@@ -2,10 +2,10 @@
 import { spawn } from "node:child_process";
 import { once } from "node:events";
 import { mkdir, mkdtemp, rm } from "node:fs/promises";
-import { connect, createServer } from "node:net";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { eventually } from "../eventually.ts";
+import { accepts, freePort } from "./ports.ts";
 import type { S3User } from "./s3_signature.ts";
 
 const program = process.env.VERSITYGW;
@@ -58,20 +58,4 @@ export async function startVersitygw(...buckets: readonly string[]): Promise<S3E
       await rm(folder, { recursive: true });
     },
   };
-}
-
-export async function freePort(): Promise<number> {
-  const server = createServer().listen(0, "127.0.0.1");
-  await once(server, "listening");
-  const { port } = server.address() as { port: number };
-  await new Promise((closed) => server.close(closed));
-  return port;
-}
-
-export function accepts(port: number): Promise<boolean> {
-  return new Promise((done) => {
-    const socket = connect(port, "127.0.0.1");
-    socket.once("connect", () => done(true)).once("error", () => done(false));
-    socket.once("connect", () => socket.destroy());
-  });
 }

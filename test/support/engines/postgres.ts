@@ -1,0 +1,217 @@
+/** PostgreSQL for tests: a cluster in a temporary folder, which can be stopped, killed, frozen, copied and promoted. */
+import { type ChildProcess, spawn, spawnSync } from "node:child_process";
+import { once } from "node:events";
+import {
+  appendFileSync,
+  chmodSync,
+  chownSync,
+  cpSync,
+  mkdtempSync,
+  readFileSync,
+  rmSync,
+  writeFileSync,
+} from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { eventually } from "../eventually.ts";
+import { freePort } from "./ports.ts";
+import { findPrograms, type Programs } from "./postgres_programs.ts";
+
+let found: Programs | undefined;
+
+/** Why there is none here, to be given as `skip`; false where there is. */
+export const noPostgres: string | false = (() => {
+  try {
+    found = findPrograms();
+    return false;
+  } catch (error) {
+    return (error as Error).message;
+  }
+})();
+
+export interface PostgresOptions {
+  /** What was committed outlives a loss of power of this machine; it always outlives `kill`. */
+  readonly durable?: boolean;
+  /** Of `postgresql.conf`. */
+  readonly settings?: Readonly<Record<string, string | number>>;
+}
+
+/** Ends with the process that started it, and leaves nothing. */
+export class Postgres implements AsyncDisposable {
+  readonly port: number;
+  readonly #programs: Programs;
+  readonly #folder: string;
+  #child: ChildProcess | undefined;
+  readonly #end = () => {
+    if (this.#child?.pid !== undefined) signal(this.#child.pid, "SIGKILL");
+    rmSync(this.#folder, { recursive: true, force: true });
+  };
+
+  private constructor(programs: Programs, folder: string, port: number) {
+    this.#programs = programs;
+    this.#folder = folder;
+    this.port = port;
+    process.once("exit", this.#end);
+  }
+
+  static async start({ durable = false, settings = {} }: PostgresOptions = {}): Promise<Postgres> {
+    const server = await Postgres.#at(newFolder());
+    const { initdb, options } = server.#programs;
+    const words = [
+      "--pgdata",
+      server.#data,
+      "--username=postgres",
+      "--auth=trust",
+      "--encoding=UTF8",
+      "--no-sync",
+      "--no-instructions",
+    ];
+    const made = spawnSync(initdb, words, { ...options, cwd: server.#folder, encoding: "utf8" });
+    if (made.status !== 0) throw new Error(`initdb failed: ${made.error?.message ?? made.stderr}`);
+    const all = {
+      listen_addresses: "127.0.0.1",
+      unix_socket_directories: "",
+      shared_buffers: "16MB",
+      max_connections: 200,
+      wal_level: "replica",
+      fsync: durable ? "on" : "off",
+      logging_collector: "off",
+      ...settings,
+    };
+    const lines = Object.entries(all).map(([name, value]) => `${name} = '${value}'\n`);
+    appendFileSync(join(server.#data, "postgresql.conf"), lines.join(""));
+    await server.start();
+    return server;
+  }
+
+  static async #at(folder: string): Promise<Postgres> {
+    if (found === undefined) throw new Error(noPostgres || "there is no PostgreSQL");
+    const { uid, gid } = found.options;
+    if (uid !== undefined && gid !== undefined) chownSync(folder, uid, gid);
+    return new Postgres(found, folder, await freePort());
+  }
+
+  url(database = "postgres"): string {
+    return `postgres://postgres@127.0.0.1:${this.port}/${database}`;
+  }
+
+  get #data(): string {
+    return join(this.#folder, "data");
+  }
+
+  /** What it said since it was started first. */
+  get log(): string {
+    return readFileSync(join(this.#folder, "log"), "utf8");
+  }
+
+  /** After `stop` or `kill`, with all that was committed. Resolves when it takes queries. */
+  async start(): Promise<void> {
+    const { postgres, options } = this.#programs;
+    const words = [
+      "-c",
+      `exec "$@" >>"$0" 2>&1`,
+      join(this.#folder, "log"),
+      postgres,
+      "-D",
+      this.#data,
+      "-p",
+      String(this.port),
+    ];
+    const child = spawn("/bin/sh", words, { ...options, cwd: this.#folder, stdio: "ignore", detached: true });
+    this.#child = child;
+    // It does not keep the process of a test.
+    child.unref();
+    await eventually("PostgreSQL takes queries", () => {
+      if (child.exitCode !== null || child.signalCode !== null) throw new Error(`PostgreSQL has ended: ${this.log}`);
+      return this.#state(child.pid) === "ready";
+    });
+  }
+
+  /** In good order: what is under way is ended. */
+  async stop(): Promise<void> {
+    await this.#endWith((pid) => process.kill(pid, "SIGINT"));
+  }
+
+  /** With all its processes, as a loss of power would. */
+  async kill(): Promise<void> {
+    await this.#endWith((pid) => signal(pid, "SIGKILL"));
+  }
+
+  /** It does nothing until `thaw`; connections stay. */
+  freeze(): void {
+    if (this.#child?.pid !== undefined) signal(this.#child.pid, "SIGSTOP");
+  }
+
+  thaw(): void {
+    if (this.#child?.pid !== undefined) signal(this.#child.pid, "SIGCONT");
+  }
+
+  /** Another one that follows this, which is restarted meanwhile. With `synchronous`, commits wait for it. */
+  async standby({ synchronous = false } = {}): Promise<Postgres> {
+    await this.stop();
+    const follower = await Postgres.#at(newFolder());
+    cpSync(this.#data, follower.#data, { recursive: true, preserveTimestamps: true });
+    const source = `host=127.0.0.1 port=${this.port} user=postgres application_name=standby`;
+    appendFileSync(join(follower.#data, "postgresql.conf"), `primary_conninfo = '${source}'\n`);
+    writeFileSync(join(follower.#data, "standby.signal"), "");
+    const { uid, gid } = this.#programs.options;
+    if (uid !== undefined) spawnSync("chown", ["-R", `${uid}:${gid}`, follower.#folder]);
+    chmodSync(follower.#data, 0o700);
+    if (synchronous) {
+      const lines = "synchronous_standby_names = 'standby'\nsynchronous_commit = 'remote_apply'\n";
+      appendFileSync(join(this.#data, "postgresql.conf"), lines);
+    }
+    await this.start();
+    await follower.start();
+    return follower;
+  }
+
+  /** Makes a standby a primary; the one before must have ended. */
+  async promote(): Promise<void> {
+    const { pid } = this.#child ?? {};
+    if (pid === undefined) throw new Error("it does not run");
+    writeFileSync(join(this.#data, "promote"), "");
+    process.kill(pid, "SIGUSR1");
+    await eventually("the standby is a primary", () =>
+      /database system is ready to accept connections$/m.test(this.log),
+    );
+  }
+
+  async [Symbol.asyncDispose](): Promise<void> {
+    process.removeListener("exit", this.#end);
+    this.thaw();
+    await this.kill();
+    rmSync(this.#folder, { recursive: true, force: true });
+  }
+
+  async #endWith(end: (pid: number) => void): Promise<void> {
+    const child = this.#child;
+    this.#child = undefined;
+    if (child?.pid === undefined || child.exitCode !== null || child.signalCode !== null) return;
+    const ended = once(child, "exit");
+    child.ref();
+    end(child.pid);
+    await ended;
+  }
+
+  /** As its first process has written it: the eighth line, once that file is its own. */
+  #state(pid: number | undefined): string | undefined {
+    try {
+      const lines = readFileSync(join(this.#data, "postmaster.pid"), "utf8").split("\n");
+      return lines[0] === String(pid) ? lines[7]?.trim() : undefined;
+    } catch {
+      return undefined;
+    }
+  }
+}
+
+const newFolder = (): string => mkdtempSync(join(tmpdir(), "modhost-postgres-data-"));
+
+/** To a process and all that it has started, which may have ended. */
+function signal(pid: number, name: NodeJS.Signals): void {
+  try {
+    process.kill(-pid, name);
+  } catch {
+    // They are gone.
+  }
+}
