@@ -1,4 +1,4 @@
-/** The records that this node published last, on disk. */
+/** The records that this node, or another host of a shared store, published last under each name, on disk. */
 
 import type { PeerId } from "../../formats/peer_id.ts";
 import type { MetadataStore } from "../../storage/metadata/store.ts";
@@ -22,18 +22,13 @@ export class PublishedRecords {
 
   /** It may have expired; undefined also when it cannot be decoded. */
   async get(id: PeerId): Promise<PublishedRecord | undefined> {
-    const bytes = await this.#metadata.get(publishedKey(id));
-    if (bytes === undefined) return undefined;
-    try {
-      return { bytes, record: decodeRecord(bytes) };
-    } catch {
-      return undefined;
-    }
+    return decoded(await this.#metadata.get(publishedKey(id)));
   }
 
   /**
    * Replaces the last record by what `make` returns, and resolves when it is on disk. Calls for one name run one after
-   * the other, so `make` must not wait for peers.
+   * the other, so `make` must not wait for peers. When another host of a shared store was faster, `make` is called again with
+   * what that has published: no two records have the same sequence number.
    *
    * @param signal gives up waiting for earlier calls
    */
@@ -44,10 +39,22 @@ export class PublishedRecords {
   ): Promise<Uint8Array> {
     const key = publishedKey(id);
     const work = async () => {
-      const bytes = await make(await this.get(id));
-      await this.#metadata.transaction((writer) => writer.put(key, bytes));
-      return bytes;
+      for (;;) {
+        signal?.throwIfAborted();
+        const held = await this.#metadata.get(key);
+        const bytes = await make(decoded(held));
+        if (await this.#metadata.compareAndSet(key, held, bytes)) return bytes;
+      }
     };
     return this.#turns.runExclusive(key, work, signal);
+  }
+}
+
+function decoded(bytes: Uint8Array | undefined): PublishedRecord | undefined {
+  if (bytes === undefined) return undefined;
+  try {
+    return { bytes, record: decodeRecord(bytes) };
+  } catch {
+    return undefined;
   }
 }
