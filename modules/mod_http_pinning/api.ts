@@ -72,7 +72,9 @@ export function pinningRoutes(parts: ApiParts): RouteTable {
   }
 
   async function add({ event, user }: Call, replaced?: string): Promise<ResponseFields> {
-    const added = await parts.requests().add(user, readWish(event.request.body), replaced);
+    const added = await parts
+      .requests()
+      .add(user, readWish(event.request.body), replaced, parts.node.lowLevel.shared?.session);
     const [request] = added;
     if (request === undefined) throw missing(replaced);
     for (const each of added) parts.take(each);

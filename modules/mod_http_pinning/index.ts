@@ -1,5 +1,5 @@
 /** Serves the public pinning service API under `/pinning`, so that the node pins for others. */
-import { type NodeModule, prefixedStore } from "modhost/node";
+import type { NodeModule } from "modhost/node";
 import type { Module } from "../../core/types.ts";
 import { pinningRoutes } from "./api.ts";
 import { options } from "./options.ts";
@@ -24,7 +24,7 @@ export default function load(module: Module<typeof options>): void {
   let opened: { readonly requests: Requests; readonly work: Work } | undefined;
   const service = () => {
     if (opened === undefined) {
-      const requests = new Requests(prefixedStore(node.lowLevel.metadata, "modules/http_pinning/"));
+      const requests = new Requests(node.lowLevel.metadata);
       opened = { requests, work: new Work({ node, requests, log, parallel, patience }) };
     }
     return opened;

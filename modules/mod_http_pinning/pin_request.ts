@@ -12,6 +12,8 @@ export interface PinRequest {
   readonly status: Status;
   /** Milliseconds since 1970, unique per user. */
   readonly created: number;
+  /** The session of the host that fetches it, where several share a store; others take it over when that is gone. */
+  readonly worker?: number | undefined;
   /** The reason of a failure. */
   readonly details?: string;
   /**

@@ -1,9 +1,10 @@
 /**
  * Pin requests, stored in the node's metadata: `requests/<user>/<id>` holds a request, with ids that sort newest first;
- * `cids/<cid>/<key>` is an index of the requests for a CID.
+ * `cids/<cid>/<key>` is an index of the requests for a CID, `open/<key>` one of those for which there is still work to do. Where
+ * several hosts share a store they have the same requests, and each is worked on by one of them.
  */
 import { randomBytes } from "node:crypto";
-import type { MetadataStore, MetadataWriter } from "modhost/node";
+import { type MetadataStore, type MetadataWriter, prefixedStore, prefixedWriter } from "modhost/node";
 import type { Filter } from "./filter.ts";
 import type { Wish } from "./pin_object.ts";
 import type { PinRequest } from "./pin_request.ts";
@@ -18,7 +19,9 @@ export interface Page {
   readonly results: readonly PinRequest[];
 }
 
+const PREFIX = "modules/http_pinning/";
 const folder = "requests/";
+const openFolder = "open/";
 /** Sorts after every id with the same time. */
 const afterIds = "~";
 const MAX_TIME_MS = 2 ** 48 - 1;
@@ -41,29 +44,49 @@ function decode(key: string, bytes: Uint8Array): PinRequest {
 export const isOpen = ({ status, leaving }: PinRequest): boolean =>
   leaving !== undefined || status === "queued" || status === "pinning";
 
+/** Who works on requests, by its session; undefined where this host alone has the store. */
+export interface Workers {
+  readonly own: number;
+  /** Sessions that are alive. */
+  readonly alive: readonly number[];
+}
+
+/** Whether a request is for this host to work on: nobody else does who is alive. */
+export const isFree = ({ worker }: PinRequest, workers: Workers | undefined): boolean =>
+  workers === undefined || worker === undefined || worker === workers.own || !workers.alive.includes(worker);
+
+/** A pin, within a transaction of the whole metadata. */
+export interface PinWithin {
+  isThere(writer: MetadataWriter): boolean;
+  release(writer: MetadataWriter): void;
+}
+
 export class Requests {
+  readonly #metadata: MetadataStore;
   readonly #store: MetadataStore;
 
-  constructor(store: MetadataStore) {
-    this.#store = store;
+  /** `metadata` is the whole of the node's. */
+  constructor(metadata: MetadataStore) {
+    this.#metadata = metadata;
+    this.#store = prefixedStore(metadata, PREFIX);
   }
 
   /**
    * Adds a request, durably, and removes the one that it replaces in the same transaction. @returns the new request,
    * then the replaced one; empty if the request to be replaced does not exist
    */
-  async add(user: string, wish: Wish, replaced?: string): Promise<readonly PinRequest[]> {
+  async add(user: string, wish: Wish, replaced?: string, worker?: number): Promise<readonly PinRequest[]> {
     return this.#store.transaction((writer) => {
       const created = Math.max(Date.now(), newestOf(writer, user) + 1);
       const id = inverted(created) + randomBytes(8).toString("hex");
       const key = ofUser(user) + id;
-      const kept: Kept = { wish, status: "queued", created };
+      const kept: Kept = { wish, status: "queued", created, ...(worker !== undefined && { worker }) };
       let former: PinRequest | undefined;
       if (replaced !== undefined) {
         former = leave(writer, user, replaced, { after: key });
         if (former === undefined) return [];
       }
-      writer.put(folder + key, encode(kept));
+      write(writer, { ...kept, key, id });
       writer.put(`cids/${wish.cid}/${key}`, new Uint8Array());
       return [{ ...kept, key, id }, ...(former === undefined ? [] : [former])];
     });
@@ -100,7 +123,7 @@ export class Requests {
     return { count, results };
   }
 
-  /** The requests of all users for which there is still work to do. */
+  /** The requests of all users for which there is still work to do; also of earlier versions, which had no index of them. */
   async *open(): AsyncGenerator<PinRequest, void, undefined> {
     for await (const [key, bytes] of this.#store.range({ prefix: folder })) {
       const request = decode(key.slice(folder.length), bytes);
@@ -108,29 +131,76 @@ export class Requests {
     }
   }
 
-  /** Updates a request. @returns the new state; undefined if it does not exist, has been removed or is settled */
-  change(key: string, change: Change): Promise<PinRequest | undefined> {
+  /** The same from the index alone. */
+  async *left(): AsyncGenerator<PinRequest, void, undefined> {
+    for await (const [key] of this.#store.range({ prefix: openFolder })) {
+      const request = await this.at(key.slice(openFolder.length));
+      if (request !== undefined && isOpen(request)) yield request;
+    }
+  }
+
+  /**
+   * Begins to fetch. @returns the new state; undefined if it does not exist, has been removed, is settled, or another host is at
+   * work on it
+   */
+  claim(key: string, workers: Workers | undefined): Promise<PinRequest | undefined> {
     return this.#store.transaction((writer) => {
-      const request = read(writer, key);
-      if (request === undefined || request.leaving !== undefined || !isOpen(request)) return undefined;
-      return write(writer, { ...request, ...change });
+      const request = readUnsettled(writer, key);
+      if (request === undefined || !isFree(request, workers)) return undefined;
+      return write(writer, { ...request, status: "pinning", worker: workers?.own });
     });
   }
 
-  /** Whether this is the only request for its CID. */
-  async isLast({ key, wish: { cid } }: PinRequest): Promise<boolean> {
-    const prefix = `cids/${cid}/`;
-    for await (const [found] of this.#store.range({ prefix, limit: 2 })) if (found !== prefix + key) return false;
-    return true;
-  }
-
-  /** Deletes a request and its index entry. */
-  async forget({ key, wish: { cid } }: PinRequest): Promise<void> {
+  /** Leaves requests that this session had begun with to whoever wants them. */
+  async unclaim(own: number): Promise<void> {
+    const keys: string[] = [];
+    for await (const { key, worker } of this.left()) if (worker === own) keys.push(key);
+    if (keys.length === 0) return;
     await this.#store.transaction((writer) => {
-      writer.delete(folder + key);
-      writer.delete(`cids/${cid}/${key}`);
+      for (const key of keys) {
+        const request = readUnsettled(writer, key);
+        if (request?.worker === own) write(writer, { ...request, worker: undefined });
+      }
     });
   }
+
+  /**
+   * Ends the work on a request, unless it was removed, is settled, or another host has taken it over. `pin` is asked in the same
+   * transaction, with the whole of the metadata.
+   *
+   * @param claimed as `claim` gave it
+   * @returns false if the pin is not there; true in any other case
+   */
+  settle(claimed: PinRequest, change: Change, pin?: PinWithin): Promise<boolean> {
+    const { key, worker } = claimed;
+    return this.#metadata.transaction((all) => {
+      if (pin?.isThere(all) === false) return false;
+      const writer = prefixedWriter(all, PREFIX);
+      const request = readUnsettled(writer, key);
+      if (request?.worker === worker && request !== undefined)
+        write(writer, { ...request, ...change, worker: undefined });
+      // Another host took it for that of one that is gone, and has removed it.
+      if (!writer.has(folder + key) && isLast(writer, claimed)) pin?.release(all);
+      return true;
+    });
+  }
+
+  /** Deletes a request and its index entries, and releases its pin if no other request has its CID. */
+  async forget(request: PinRequest, { release }: Pick<PinWithin, "release">): Promise<void> {
+    const { key, wish } = request;
+    await this.#metadata.transaction((all) => {
+      const writer = prefixedWriter(all, PREFIX);
+      if (!writer.has(folder + key)) return;
+      if (isLast(writer, request)) release(all);
+      for (const each of [folder + key, `cids/${wish.cid}/${key}`, openFolder + key]) writer.delete(each);
+    });
+  }
+}
+
+/** Whether no other request has its CID. */
+function isLast(writer: MetadataWriter, { key, wish: { cid } }: PinRequest): boolean {
+  const prefix = `cids/${cid}/`;
+  return [...writer.range({ prefix, limit: 2 })].every(([found]) => found === prefix + key);
 }
 
 /** Creation time of a user's newest request, which lies in the future if the clock was set back; 0 if there is none. */
@@ -144,6 +214,11 @@ function newestOf(writer: MetadataWriter, user: string): number {
 function read(writer: MetadataWriter, key: string): PinRequest | undefined {
   const bytes = writer.get(folder + key);
   return bytes && decode(key, bytes);
+}
+
+function readUnsettled(writer: MetadataWriter, key: string): PinRequest | undefined {
+  const request = read(writer, key);
+  return request === undefined || request.leaving !== undefined || !isOpen(request) ? undefined : request;
 }
 
 function leave(
@@ -160,5 +235,7 @@ function leave(
 function write(writer: MetadataWriter, request: PinRequest): PinRequest {
   const { key, id: _, ...kept } = request;
   writer.put(folder + key, encode(kept));
+  if (isOpen(request)) writer.put(openFolder + key, new Uint8Array());
+  else writer.delete(openFolder + key);
   return request;
 }

@@ -1,8 +1,8 @@
 /** Background work: pins what was requested, and releases pins that no request needs any more. */
-import { type Node, parseCid, parsePeerAddress } from "modhost/node";
+import { type Node, parseCid, parsePeerAddress, retryAfter } from "modhost/node";
 import type { ModuleLog } from "../../core/types.ts";
 import type { PinRequest } from "./pin_request.ts";
-import { isOpen, type Requests } from "./requests.ts";
+import { isFree, isOpen, type PinWithin, type Requests, type Workers } from "./requests.ts";
 
 export interface WorkParts {
   readonly node: Node;
@@ -12,7 +12,11 @@ export interface WorkParts {
   readonly parallel: number;
   /** Milliseconds without progress after which a pin fails. */
   readonly patience: number;
+  /** Milliseconds between looks at what other hosts of a shared store have left, or do not know of; by default 5 s. */
+  readonly lookEvery?: number | undefined;
 }
+
+const LOOK_EVERY_MS = 5000;
 
 /** Owner of the pins made here, so that they are released with the last request and other pins are not. */
 const owner = "mod_http_pinning";
@@ -28,12 +32,13 @@ export class Work {
   readonly #tasks = new Map<string, Task>();
   /** Key of the replaced request, by the key of the request that replaces it. */
   readonly #replaced = new Map<string, string>();
-  readonly #removals = new Set<Promise<void>>();
+  /** By the key of the request. */
+  readonly #removals = new Map<string, Promise<void>>();
   readonly #stop = new AbortController();
   #begun: Promise<void> | undefined;
   #canFetch = false;
-  /** Resolves when the last step that reads or changes pins and requests together has finished. */
-  #steps: Promise<unknown> = Promise.resolve();
+  #timer: NodeJS.Timeout | undefined;
+  #looking: Promise<void> | undefined;
 
   constructor(parts: WorkParts) {
     this.#parts = parts;
@@ -50,12 +55,40 @@ export class Work {
       // The node's own module logs why there is no network.
       await node.goOnline().catch(() => undefined);
       this.#canFetch = true;
-      const left: PinRequest[] = [];
-      for await (const request of requests.open()) left.push(request);
-      for (const request of left.sort((a, b) => a.created - b.created)) this.take(request);
+      await this.#takeAll(requests.open());
     } catch (error) {
       if (!this.#stop.signal.aborted) log.error("what was asked for before is not gone on with: %s", error);
     }
+    if (node.lowLevel.shared !== undefined && !this.#stop.signal.aborted) this.#plan();
+  }
+
+  async #takeAll(requests: AsyncIterable<PinRequest>): Promise<void> {
+    const workers = await this.#workers();
+    const left: PinRequest[] = [];
+    for await (const request of requests) if (isFree(request, workers)) left.push(request);
+    for (const request of left.sort((a, b) => a.created - b.created)) this.take(request);
+  }
+
+  /** Who works on requests now; undefined where this host alone does. */
+  async #workers(): Promise<Workers | undefined> {
+    const { shared } = this.#parts.node.lowLevel;
+    return shared && { own: shared.session, alive: await shared.sessions() };
+  }
+
+  #plan(): void {
+    this.#timer = setTimeout(() => {
+      this.#looking = this.#look();
+    }, this.#parts.lookEvery ?? LOOK_EVERY_MS).unref();
+  }
+
+  /** Takes over what a host has left that is gone, and ends what was removed by way of another host. Never rejects. */
+  async #look(): Promise<void> {
+    const { requests, log } = this.#parts;
+    await this.#takeAll(requests.left()).catch((error) => {
+      if (!this.#stop.signal.aborted)
+        log.warn("what other hosts have left is not looked for: %s", (error as Error).message);
+    });
+    if (!this.#stop.signal.aborted) this.#plan();
   }
 
   /** Schedules the work that the state of a request calls for, if any. */
@@ -68,20 +101,27 @@ export class Work {
       return;
     }
     if (leaving.after !== undefined) this.#replaced.set(leaving.after, key);
+    if (this.#removals.has(key)) return;
     const removal = this.#remove(request).catch((error: Error) =>
       this.#parts.log.error("the pin of %s stays: %s", request.wish.cid, error.message),
     );
-    this.#removals.add(removal);
-    void removal.finally(() => this.#removals.delete(removal));
+    this.#removals.set(key, removal);
+    void removal.finally(() => this.#removals.delete(key));
   }
 
-  /** Aborts running work. The stored requests stay as they are, and the next start resumes them. */
+  /** Aborts running work. The stored requests stay, and the next start resumes them, or another host of a shared store. */
   async stop(): Promise<void> {
     this.#stop.abort();
+    clearTimeout(this.#timer);
     this.#waiting.clear();
     for (const { leave } of this.#tasks.values()) leave.abort();
     await this.#begun;
-    await Promise.all([...[...this.#tasks.values()].map(({ ended }) => ended), ...this.#removals]);
+    await this.#looking;
+    await Promise.all([...[...this.#tasks.values()].map(({ ended }) => ended), ...this.#removals.values()]);
+    const { node, requests } = this.#parts;
+    const { shared } = node.lowLevel;
+    // Where it fails, they are taken over when the session is gone.
+    if (shared !== undefined) await requests.unclaim(shared.session).catch(() => undefined);
   }
 
   #fill(): void {
@@ -102,20 +142,21 @@ export class Work {
 
   async #pin(key: string, left: AbortSignal): Promise<void> {
     const { requests } = this.#parts;
-    const request = await requests.change(key, { status: "pinning" });
+    const request = await requests.claim(key, await this.#workers());
     if (request === undefined) return;
     await this.#meet(request);
     const failed = await this.#fetch(request, left);
     if (left.aborted) return;
     if (failed === undefined) this.#parts.node.lowLevel.announce([parseCid(request.wish.cid)]);
-    else await requests.change(key, { status: "failed", details: failed });
+    else await requests.settle(request, { status: "failed", details: failed });
     await this.#settled(key);
   }
 
   /** Pins and records the result. @returns the reason of a failure; undefined on success or if `left` was aborted */
-  async #fetch({ key, wish }: PinRequest, left: AbortSignal): Promise<string | undefined> {
+  async #fetch(request: PinRequest, left: AbortSignal): Promise<string | undefined> {
     const { node, requests, patience, log } = this.#parts;
     const { pins } = node.lowLevel;
+    const { wish } = request;
     const cid = parseCid(wish.cid);
     const late = new AbortController();
     const timer = setTimeout(() => late.abort(), patience).unref();
@@ -124,15 +165,12 @@ export class Work {
       for (;;) {
         await pins.add(cid, "recursive", { owner, signal, progress: () => timer.refresh() });
         // If the pin already existed, its last request may have been removed meanwhile, and the pin with it: try again.
-        const isDone = await this.#step(async () => {
-          if ((await pins.mode(cid)) !== "recursive") return false;
-          await requests.change(key, { status: "pinned" });
-          return true;
-        });
-        if (isDone) return undefined;
+        if (await requests.settle(request, { status: "pinned" }, pinOf(node, cid))) return undefined;
       }
     } catch (error) {
       if (left.aborted) return undefined;
+      // A later look goes on with it.
+      if (retryAfter(error) !== undefined) throw error;
       if (late.signal.aborted) return `nothing of it arrived for ${patience / 1000} seconds`;
       if ((error as Error).name !== "NodeError") log.error("pinning %s failed: %s", wish.cid, (error as Error).stack);
       return (error as Error).message;
@@ -172,6 +210,8 @@ export class Work {
   async #remove(request: PinRequest): Promise<void> {
     const { node, requests } = this.#parts;
     const { key, wish, leaving } = request;
+    // Whoever fetches it ends that first, and finds this with its next look.
+    if (!isFree(request, await this.#workers())) return;
     this.#waiting.delete(key);
     const task = this.#tasks.get(key);
     task?.leave.abort();
@@ -180,17 +220,12 @@ export class Work {
     const next = leaving?.after === undefined ? undefined : await requests.at(leaving.after);
     if (next !== undefined && isOpen(next)) return;
     const cid = parseCid(wish.cid);
-    await this.#step(async () => {
-      if (await requests.isLast(request)) await node.lowLevel.pins.release(cid, owner);
-      await requests.forget(request);
-    });
+    await requests.forget(request, pinOf(node, cid));
     await this.#settled(key);
   }
-
-  /** Runs steps one at a time. */
-  #step<T>(run: () => Promise<T>): Promise<T> {
-    const done = this.#steps.then(run);
-    this.#steps = done.catch(() => undefined);
-    return done;
-  }
 }
+
+const pinOf = ({ lowLevel: { pins } }: Pick<Node, "lowLevel">, cid: ReturnType<typeof parseCid>): PinWithin => ({
+  isThere: (writer) => pins.isKeptWithin(writer, cid),
+  release: (writer) => pins.releaseWithin(writer, cid, owner),
+});

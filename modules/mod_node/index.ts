@@ -62,7 +62,7 @@ export { exportTar } from "./content/unixfs/tar.ts";
 export { type PeerRecord, recordFilter } from "./network/routing/peer_record.ts";
 export { type PeerAddress, parsePeerAddress } from "./network/swarm/multiaddr.ts";
 export type { Block, BlockStore } from "./storage/blockstore/store.ts";
-export { prefixedStore } from "./storage/metadata/prefixed_store.ts";
+export { prefixedStore, prefixedWriter } from "./storage/metadata/prefixed_store.ts";
 export type { MetadataStore, MetadataWriter } from "./storage/metadata/store.ts";
 export { detach } from "./util/async/read_all.ts";
 export type { NodeLog } from "./util/log.ts";

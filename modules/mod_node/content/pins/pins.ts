@@ -190,11 +190,19 @@ export class Pins {
 
   /** Removes the pin if it belongs to this owner; any other pin stays. */
   async release(cid: CID, owner: string): Promise<void> {
-    await this.#metadata.transaction((writer) => {
-      const key = pinKey("recursive", cid);
-      const held = writer.get(key);
-      if (held !== undefined && isOf(held, owner)) writer.delete(key);
-    });
+    await this.#metadata.transaction((writer) => this.releaseWithin(writer, cid, owner));
+  }
+
+  /** The same, together with what else a transaction of the metadata changes. */
+  releaseWithin(writer: MetadataWriter, cid: CID, owner: string): void {
+    const key = pinKey("recursive", cid);
+    const held = writer.get(key);
+    if (held !== undefined && isOf(held, owner)) writer.delete(key);
+  }
+
+  /** Whether it is pinned recursively, as a transaction of the metadata sees it. */
+  isKeptWithin(writer: MetadataWriter, cid: CID): boolean {
+    return canBePinned(cid) && writer.has(pinKey("recursive", cid));
   }
 
   /**

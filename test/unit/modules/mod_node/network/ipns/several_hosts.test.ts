@@ -22,7 +22,10 @@ test("two hosts that publish under one key at once never give two records the sa
   assert.ok(key);
   const publish = (node: typeof one, text: string) => node.names.publish(key, `/ipns/${text}`, { offline: true });
   await Promise.all(
-    Array.from({ length: 8 }, (_, at) => [publish(one, `one-${at}.example`), publish(other, `other-${at}.example`)]).flat(),
+    Array.from({ length: 8 }, (_, at) => [
+      publish(one, `one-${at}.example`),
+      publish(other, `other-${at}.example`),
+    ]).flat(),
   );
   const written = place.log.commits
     .flatMap(({ entries }) => entries)
