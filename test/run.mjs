@@ -38,7 +38,7 @@ const runner = spawn(
     "--test",
     // A test that hangs fails, instead of holding up the run; one of a busy machine has time, and so have the files that
     // share a process, which have it together.
-    "--test-timeout=900000",
+    "--test-timeout=1200000",
     // Half of the time a test file waits, for a network, a disk or a program. With two more than there are cores, two cores
     // had nothing to do for a tenth of the run.
     `--test-concurrency=${availableParallelism() + 4}`,

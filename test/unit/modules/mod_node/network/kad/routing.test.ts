@@ -165,7 +165,8 @@ test("a record that is put on one node is got from another, the best of all", as
       tries += 1
     )
       best = await outcome(node.routing.get(first.key, soon()));
-    assert.deepEqual(best.events.at(-1)?.value, second.bytes);
+    // Its own store gives a Buffer, a peer may give other bytes.
+    assert.deepEqual(Buffer.from(best.events.at(-1)?.value ?? []), Buffer.from(second.bytes));
     assert.equal(ofType(best.events, "value").length, 1);
   }
   const older = await outcome(a.routing.put(first.key, first.bytes, soon()));
