@@ -22,15 +22,15 @@ import { gaps, Runner } from "./runner.ts";
 const sweep: Sweep = { ...reading, ...nodes, ...files, ...keeping, ...node };
 
 /** Long enough for more leaves than one node holds. */
-const longWeb = 200 * 256 * 1024;
+const longWeb = Buffer.alloc(175 * 256 * 1024);
 const shortWeb = 1024;
 const web = createServer((request, response) => {
   const path = request.url?.slice(1) ?? "";
-  const [size, salt] = path === "long" ? [longWeb, ""] : [shortWeb, path];
+  const [size, salt] = path === "long" ? [longWeb.length, ""] : [shortWeb, path];
   const [, from = 0, to = size - 1] = /^bytes=(\d+)-(\d+)$/.exec(request.headers.range ?? "") ?? [];
   const length = Number(to) - Number(from) + 1;
   response.writeHead(request.headers.range === undefined ? 200 : 206, { "content-length": length });
-  response.end(Buffer.alloc(length, `${salt} `));
+  response.end(path === "long" ? longWeb.subarray(Number(from), Number(to) + 1) : Buffer.alloc(length, `${salt} `));
 });
 
 let host: RpcHost;

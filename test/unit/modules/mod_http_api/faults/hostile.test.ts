@@ -97,20 +97,20 @@ describe("40 levels of doubled links", () => {
   });
 });
 
-test("a file 30,000 levels deep, deeper than any stack, is pinned and read", async () => {
+test("a file 15,000 levels deep, deeper than any stack, is pinned and read", async () => {
   const above = (below: Made) => treeBlock({ type: "File", filesize: 1, blocksizes: [1] }, [link("", below)]);
-  const root = await put(tower(rawBlock("x"), 30_000, above));
+  const root = await put(tower(rawBlock("x"), 15_000, above));
   assert.deepEqual(await values(`pin/add?arg=${root}`), [{ Pins: [root] }]);
   assert.equal((await call(host, `cat?arg=${root}`)).text, "x");
   await values(`pin/rm?arg=${root}`);
 });
 
-test("directories 10,000 levels deep are listed, collected around, and packed until the client leaves", async () => {
+test("directories 5,000 levels deep are listed, collected around, and packed until the client leaves", async () => {
   const above = (below: Made) => treeBlock({ type: "Directory" }, [link("d", below)]);
-  const root = await put(tower(rawBlock("x"), 10_000, above));
+  const root = await put(tower(rawBlock("x"), 5000, above));
   await values(`pin/add?arg=${root}`);
   await values("repo/gc");
-  assert.equal((await values(`refs?arg=${root}&recursive=true`)).length, 10_000);
+  assert.equal((await values(`refs?arg=${root}&recursive=true`)).length, 5000);
   const before = bytesInUse();
   const { read, leave } = await watch(host, `get?arg=${root}`);
   assert.ok((await read(8 * mebibyte)).length >= 8 * mebibyte);

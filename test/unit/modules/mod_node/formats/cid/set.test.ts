@@ -6,10 +6,10 @@ import { dagPb, raw } from "#node/formats/cid/codecs.ts";
 import { multihash, sha256 } from "#node/formats/cid/hashes.ts";
 import { CidSet } from "#node/formats/cid/set.ts";
 
-test("100,000 members are each found again, and nothing else is", async () => {
+test("30,000 members are each found again, and nothing else is", async () => {
   const set = new CidSet();
   const cids: CID[] = [];
-  for (let at = 0; at < 100_000; at += 1) cids.push(CID.createV1(raw, await multihash(sha256, Buffer.from(`${at}`))));
+  for (let at = 0; at < 30_000; at += 1) cids.push(CID.createV1(raw, await multihash(sha256, Buffer.from(`${at}`))));
   for (const cid of cids) assert.ok(set.add(cid));
   for (const cid of cids) assert.ok(!set.add(cid) && set.has(cid));
   assert.equal(set.size, cids.length);
