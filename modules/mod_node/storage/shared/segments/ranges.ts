@@ -14,11 +14,13 @@ const RANGE_CHUNKS = 4;
 /** Chunks that are fetched ahead of a reader at first, and at most. */
 const MIN_AHEAD = 4;
 const MAX_AHEAD = 24;
-/** A reader that skips up to so many chunks, or comes back to as many, still reads on. */
+/** Somebody who reads on may skip up to so many chunks, or come back to as many. */
 const MAX_SKIPPED = 4;
 /** Bytes that may be under way or wait to be kept. */
 const MAX_HELD_BYTES = 64 * 1024 * 1024;
 const MAX_READERS = 256;
+/** Buffers that are kept for the next chunks. */
+const MAX_FREE = 16;
 
 export interface RangesDeps {
   readonly objects: ObjectStore;
@@ -46,6 +48,8 @@ export class Ranges {
   readonly #fetching = new Map<string, Promise<Uint8Array>>();
   readonly #readers = new LRU<number, Reader>(MAX_READERS);
   readonly #held = new WeightedSemaphore(MAX_HELD_BYTES);
+  /** Buffers of chunks that nobody uses any more: leaving them to the garbage collector costs more than fetching does. */
+  readonly #free: Uint8Array[] = [];
   readonly #closing = new AbortController();
 
   constructor(deps: RangesDeps) {
@@ -67,9 +71,9 @@ export class Ranges {
     const { last } = reader;
     if (chunk === last || (chunk < last && last - chunk <= MAX_SKIPPED)) return;
     reader.last = chunk;
-    const goesOn = chunk > last && chunk - last <= MAX_SKIPPED && last >= 0;
-    reader.ahead =
-      goesOn || (last === -1 && reader.ahead > 0) ? Math.min(MAX_AHEAD, Math.max(MIN_AHEAD, reader.ahead * 2)) : 0;
+    const readsOn = reader.ahead > 0;
+    const goesOn = chunk > last && (readsOn ? chunk - last <= MAX_SKIPPED : last >= 0 && chunk === last + 1);
+    reader.ahead = goesOn ? Math.min(MAX_AHEAD, Math.max(MIN_AHEAD, reader.ahead * 2)) : 0;
     if (reader.ahead > 0) this.#fetchAhead(segment, chunk + 1, reader.ahead);
   }
 
@@ -81,30 +85,26 @@ export class Ranges {
   #fetchAhead(segment: number, from: number, count: number): void {
     const found = this.#deps.find(segment);
     if (found === undefined) return;
-    const end = Math.min(chunkCount(found.bytes), from + count);
-    for (let first = from; first < end; ) {
-      if (this.#has(segment, first)) {
-        first += 1;
-        continue;
-      }
+    const end = chunkCount(found.bytes);
+    // A request each time that somebody has read one chunk more would be many.
+    for (let first = from; first < end && first + RANGE_CHUNKS <= from + count; first += 1) {
+      if (this.#has(segment, first)) continue;
+      if (!this.#held.isHalfFree) return;
       let length = 1;
       while (length < RANGE_CHUNKS && first + length < end && !this.#has(segment, first + length)) length += 1;
-      // A request each time that somebody has read one chunk more would be many.
-      const isWhole = length === RANGE_CHUNKS || first + length === chunkCount(found.bytes) || first - from < 2;
-      if (!isWhole || !this.#held.isHalfFree) return;
       this.#request(segment, first, length);
-      first += length;
     }
-    const left = from + count - end;
-    if (left > 0) this.#goOnIn(found.id, left);
+    if (from + count > end) this.#goOnIn(found.id, from + count - end);
   }
 
   /** What was written next is probably read next. */
   #goOnIn(id: SegmentId, count: number): void {
     const parts = partsOf(id);
     const next = parts && this.#deps.numberOf(segmentId({ ...parts, number: parts.number + 1 }));
-    if (next === undefined || this.#readers.peek(next) !== undefined) return;
-    this.#readers.set(next, { last: -1, ahead: MIN_AHEAD });
+    if (next === undefined) return;
+    const reader = this.#readers.peek(next) ?? { last: -1, ahead: MIN_AHEAD };
+    if (reader.last !== -1) return;
+    this.#readers.set(next, reader);
     this.#fetchAhead(next, 0, count);
   }
 
@@ -147,7 +147,7 @@ export class Ranges {
         left -= chunk.length;
         keeping.push(this.#keep(segment, first + at, chunk));
       };
-      await inChunks(stream.body, lengths, done);
+      await inChunks(stream.body, lengths, { allocate: (length) => this.#take(length), done });
       await Promise.all(keeping);
     } finally {
       this.#held.release(left);
@@ -158,14 +158,27 @@ export class Ranges {
     await this.#deps.keep(segment, chunk, bytes);
     this.#fetching.delete(keyOf(segment, chunk));
     this.#held.release(bytes.length);
+    // Those who waited for it have their copies by then.
+    setImmediate(() => {
+      if (this.#free.length < MAX_FREE) this.#free.push(new Uint8Array(bytes.buffer));
+    });
+  }
+
+  #take(length: number): Uint8Array {
+    return (this.#free.pop() ?? new Uint8Array(Buffer.allocUnsafeSlow(CHUNK_BYTES).buffer)).subarray(0, length);
   }
 }
 
-/** Calls `done` with each of the arrays that a stream fills, one after the other. */
+interface Chunks {
+  readonly allocate: (length: number) => Uint8Array;
+  readonly done: (at: number, chunk: Uint8Array) => void;
+}
+
+/** Calls `done` with each of the arrays of these lengths that a stream fills, one after the other. */
 async function inChunks(
   body: AsyncIterable<Uint8Array>,
   lengths: readonly number[],
-  done: (at: number, chunk: Uint8Array) => void,
+  { allocate, done }: Chunks,
 ): Promise<void> {
   let at = 0;
   let chunk = allocate(lengths[0] ?? 0);
@@ -179,12 +192,10 @@ async function inChunks(
       if (filled < chunk.length) continue;
       done(at, chunk);
       at += 1;
+      if (at === lengths.length) return;
       chunk = allocate(lengths[at] ?? 0);
       filled = 0;
-      if (at === lengths.length) return;
     }
   }
   throw failure("STORE_UNAVAILABLE", { reason: "an object ended too early" });
 }
-
-const allocate = (length: number): Uint8Array => new Uint8Array(Buffer.allocUnsafeSlow(length).buffer);
