@@ -88,12 +88,18 @@ export class Reading {
   /** What is read in vain ends, also where all blocks are on this machine. */
   #bounded(read: ReadBlock): ReadBlock {
     // Not async: a promise of its own for each of very many blocks costs more than the rest of this.
-    return (cid) => {
+    const bounded = (cid: Parameters<ReadBlock>[0]) => {
       if (this.#client.aborted) return Promise.reject(this.#client.reason);
       this.#fruitless += 1;
       if (this.#fruitless <= MAX_FRUITLESS_BLOCKS) return read(cid);
       return Promise.reject(new Refusal(404, `${MAX_FRUITLESS_BLOCKS} blocks of the content have no bytes of it`));
     };
+    const peek: ReadBlock["peek"] = (cids) => {
+      if (this.#client.aborted || this.#fruitless + cids.length > MAX_FRUITLESS_BLOCKS) return [];
+      this.#fruitless += cids.length;
+      return read.peek?.(cids) ?? [];
+    };
+    return Object.assign(bounded, { peek });
   }
 
   /** From now on the next bytes are waited for. */

@@ -21,7 +21,7 @@ const left = new FinalizationRegistry<Held>((held) => {
 });
 
 interface Asked<T> {
-  readonly coming: Promise<T>;
+  readonly coming: T | Promise<T>;
   bytes: number;
 }
 
@@ -64,12 +64,12 @@ export class Readahead<K, T> {
   ask(key: K, said: number, read: () => Promise<T>): boolean {
     const bytes = this.bytesOf(said);
     if (all + bytes > MAX_AHEAD_BYTES) return false;
-    if (!this.#isKnown) left.register(this, this.#held);
-    this.#isKnown = true;
-    const asked: Asked<T> = { coming: read(), bytes: 0 };
+    this.#register();
+    const coming = read();
+    const asked: Asked<T> = { coming, bytes: 0 };
     this.#charge(asked, bytes);
     this.#asked.set(key, asked);
-    asked.coming.then(
+    coming.then(
       (value) => {
         const length = this.#lengthOf(value);
         this.#longest = Math.max(this.#longest, length, 1);
@@ -80,8 +80,26 @@ export class Readahead<K, T> {
     return true;
   }
 
-  /** What was asked for; from now on it is the reader's own. */
-  take(key: K): Promise<T> | undefined {
+  /** Holds what was read already, unless there is no room. */
+  hold(key: K, value: T): boolean {
+    const length = this.#lengthOf(value);
+    if (all + length > MAX_AHEAD_BYTES) return false;
+    this.#register();
+    this.#longest = Math.max(this.#longest, length, 1);
+    const asked: Asked<T> = { coming: value, bytes: 0 };
+    this.#charge(asked, length);
+    this.#asked.set(key, asked);
+    return true;
+  }
+
+  /** Undefined for what has not come, or was asked for. */
+  held(key: K): T | undefined {
+    const coming = this.#asked.get(key)?.coming;
+    return coming instanceof Promise ? undefined : coming;
+  }
+
+  /** What was asked for, or is held; from now on it is the reader's own. */
+  take(key: K): T | Promise<T> | undefined {
     const asked = this.#asked.get(key);
     if (asked === undefined) return undefined;
     this.#asked.delete(key);
@@ -90,8 +108,13 @@ export class Readahead<K, T> {
   }
 
   /** Nobody reads on. What was asked for, and not taken. */
-  end(): Promise<T>[] {
-    return [...this.#asked.keys()].map((key) => this.take(key) as Promise<T>);
+  end(): (T | Promise<T>)[] {
+    return [...this.#asked.keys()].map((key) => this.take(key) as T | Promise<T>);
+  }
+
+  #register(): void {
+    if (!this.#isKnown) left.register(this, this.#held);
+    this.#isKnown = true;
   }
 
   #charge(asked: Asked<T>, bytes: number): void {

@@ -4,7 +4,11 @@ import type { BlockService, ReadOptions } from "../../storage/blockstore/block_s
 import { failure, NodeError } from "../../util/errors.ts";
 
 /** Reads one block; rejects with the failure that the caller should see. */
-export type ReadBlock = (cid: CID) => Promise<Uint8Array>;
+export interface ReadBlock {
+  (cid: CID): Promise<Uint8Array>;
+  /** For many small blocks: those that are probably in memory, now; see `BlockStore.peek`. */
+  peek?(cids: readonly CID[]): readonly (Uint8Array | undefined)[];
+}
 
 export interface NodeReadOptions extends ReadOptions {
   /**
@@ -25,7 +29,8 @@ export const inSession = ({ signal, offline, buffers }: ReadOptions): NodeReadOp
 /** Reports a missing block as a missing node: the texts differ, as in the reference. */
 export function nodeReader(blocks: BlockService, options: NodeReadOptions = {}): ReadBlock {
   const { signal, nameless } = options;
-  if (nameless) return (cid) => blocks.get(cid, options).catch(failed);
+  const peek = (cids: readonly CID[]) => blocks.peek(cids, options);
+  if (nameless) return Object.assign((cid: CID) => blocks.get(cid, options).catch(failed), { peek });
   return (cid) =>
     blocks.get(cid, options).catch((error: unknown) => {
       if (signal?.aborted && NodeError.is(error) && isAbort(error, signal.reason)) {

@@ -8,10 +8,11 @@ import { linksWithTurns } from "../../formats/ipld/links.ts";
 import type { BufferPool } from "../../storage/blockstore/buffer_pool.ts";
 import { NodeError } from "../../util/errors.ts";
 import { Readahead } from "./readahead.ts";
+import type { ReadBlock } from "./reader.ts";
 
 export interface WalkOptions {
   /** Reads one block; what it throws ends the walk. */
-  readonly read: (cid: CID) => Promise<Uint8Array>;
+  readonly read: ReadBlock;
   /** CIDs in this set are neither read nor walked; share it between walks to walk their union. */
   readonly seen?: CidSet | undefined;
   /** Do not read blocks whose codec has no links: their `bytes` are undefined. Default false. */
@@ -51,11 +52,17 @@ export async function* walk(root: CID, options: WalkOptions): AsyncGenerator<Wal
     const small = Math.floor(READAHEAD.bytes / asked.bytesOf(0));
     const most = Math.max(READAHEAD.blocks, Math.min(READAHEAD.maxBlocks, small));
     if (asked.size > most / 2) return;
+    const coming = new Map<string, CID>();
     for (let at = stack.length - 1; at >= 0 && stack.length - at <= most; at -= 1) {
       const next = stack[at] as CID;
-      if (!wanted(next) || seen.has(next)) continue;
       const key = keyOf(next);
-      if (!asked.has(key) && !asked.ask(key, 0, () => read(next))) return;
+      if (wanted(next) && !asked.has(key) && !seen.has(next)) coming.set(key, next);
+    }
+    const here = small >= READAHEAD.blocks ? read.peek?.([...coming.values()]) : undefined;
+    let at = 0;
+    for (const [key, next] of coming) {
+      const bytes = here?.[at++];
+      if ((bytes === undefined || !asked.hold(key, bytes)) && !asked.ask(key, 0, () => read(next))) return;
     }
   }
 
@@ -74,7 +81,7 @@ export async function* walk(root: CID, options: WalkOptions): AsyncGenerator<Wal
       requestAhead();
       let links: readonly CID[] = [];
       try {
-        const bytes = await own;
+        const bytes = own instanceof Promise ? await own : own;
         const sought = linksIn(cid, bytes);
         const found = sought instanceof Promise ? await sought.catch(orFault) : sought;
         if (found instanceof NodeError) {

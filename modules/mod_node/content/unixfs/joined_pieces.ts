@@ -4,7 +4,7 @@ import type { BufferPool } from "../../storage/blockstore/buffer_pool.ts";
 /** A piece that is as long needs no company. */
 export const MAX_JOINED_BYTES = 32 * 1024;
 /** Of one array; they go out once it is full: each piece that is sent costs, however long it is. */
-const ARRAY_BYTES = 128 * 1024;
+const ARRAY_BYTES = 64 * 1024;
 /** Milliseconds that they wait for others. */
 const MAX_HELD_MS = 500;
 

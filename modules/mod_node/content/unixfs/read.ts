@@ -154,6 +154,11 @@ export function readFile(
   return pieces(root, read, options);
 }
 
+async function releaseTo(buffers: BufferPool | undefined, coming: Uint8Array | Promise<Uint8Array>): Promise<void> {
+  const bytes = await Promise.resolve(coming).catch(() => undefined);
+  if (bytes !== undefined) buffers?.release(bytes);
+}
+
 async function* pieces(
   root: UnixfsNode,
   read: ReadBlock,
@@ -228,6 +233,6 @@ async function* pieces(
       else yield* leavesOf(node, read, { length: to - part.start, buffers });
     }
   } finally {
-    for (const coming of requested.end()) coming.then((bytes) => buffers?.release(bytes)).catch(() => {});
+    for (const coming of requested.end()) releaseTo(buffers, coming);
   }
 }

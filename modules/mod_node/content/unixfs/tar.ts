@@ -10,7 +10,7 @@ import { Readahead } from "../dag/readahead.ts";
 import type { ReadBlock } from "../dag/reader.ts";
 import { JoinedPieces, MAX_JOINED_BYTES } from "./joined_pieces.ts";
 import { entries } from "./list.ts";
-import { fileSize, isDirectory, type UnixfsNode } from "./node.ts";
+import { fileSize, isDirectory, type UnixfsNode, unixfsNode } from "./node.ts";
 import { openFile } from "./open.ts";
 import { readFile } from "./read.ts";
 
@@ -62,7 +62,7 @@ async function* writeTar(
 ): AsyncGenerator<Uint8Array, void, undefined> {
   const levels: Level[] = [];
   let at: Named | undefined = { name, node: root };
-  for (let steps = 1; at !== undefined; at = await nextEntry(levels, ahead), steps += 1) {
+  for (let steps = 1; at !== undefined; at = entryHere(levels, ahead) ?? (await nextEntry(levels, ahead)), steps += 1) {
     // Whoever leaves is heard, also when all blocks are in memory.
     if (steps % TURN_ENTRIES === 0) await nextTurn();
     // Joined anew for each entry: the full names of all levels of a deep tree could exceed the memory.
@@ -166,6 +166,23 @@ interface Ahead {
   readonly opened: Readahead<Coming, UnixfsNode>;
 }
 
+/** The next entry, where nothing has to be waited for: most of so many are here, and each promise costs. */
+function entryHere(levels: readonly Level[], ahead: Ahead): Named | undefined {
+  const level = levels.at(-1);
+  const next = level?.next[0];
+  if (level === undefined || next === undefined || isShort(level)) return undefined;
+  const node = ahead.opened.held(next);
+  if (node === undefined) return undefined;
+  ahead.opened.take(level.next.shift() as Coming);
+  return named(next.name, node, ahead);
+}
+
+function named(name: string, node: UnixfsNode, { buffers }: Ahead): Named {
+  // The CIDs of links are views of the block, and are used later.
+  if (node.links[0] !== undefined) buffers?.retain(node.links[0].cid.multihash.bytes);
+  return { name, node };
+}
+
 /** The next entry, in the deepest directory that has one. Iterative, since trees may be arbitrarily deep. */
 async function nextEntry(levels: Level[], ahead: Ahead): Promise<Named | undefined> {
   for (let level = levels.at(-1); level !== undefined; level = levels.at(-1)) {
@@ -174,10 +191,7 @@ async function nextEntry(levels: Level[], ahead: Ahead): Promise<Named | undefin
     if (next !== undefined) {
       const { name, cid, fault } = next;
       if (cid === undefined) throw fault;
-      const node = await (ahead.opened.take(next) ?? openFile(cid, ahead.read));
-      // The CIDs of links are views of the block, and are used later.
-      if (node.links[0] !== undefined) ahead.buffers?.retain(node.links[0].cid.multihash.bytes);
-      return { name, node };
+      return named(name, await (ahead.opened.take(next) ?? openFile(cid, ahead.read)), ahead);
     }
     levels.pop();
   }
@@ -209,12 +223,22 @@ async function openAhead(level: Level, ahead: Ahead): Promise<void> {
     else if (failed !== undefined) fault = { name: "", cid: undefined, fault: failed };
     bytes += value?.size ?? 0;
   } while (!level.over && links.length < room && bytes <= AHEAD.bytes);
-  for (const { name, cid, size } of links) {
+  const here = bytes <= AHEAD.bytes ? ahead.read.peek?.(links.map(({ cid }) => cid)) : undefined;
+  for (const [at, { name, cid, size }] of links.entries()) {
     const coming = { name, cid };
-    ahead.opened.ask(coming, size, () => openFile(cid, ahead.read));
+    const node = openHere(cid, here?.[at]);
+    if (node === undefined || !ahead.opened.hold(coming, node)) {
+      ahead.opened.ask(coming, size, () => openFile(cid, ahead.read));
+    }
     level.next.push(coming);
   }
   if (fault !== undefined) level.next.push(fault);
+}
+
+/** Undefined for what `openFile` must read, or refuse. */
+function openHere(cid: PbLink["cid"], bytes: Uint8Array | undefined): UnixfsNode | undefined {
+  const node = bytes && unixfsNode(cid, bytes);
+  return node?.unixfs.type === "Metadata" ? undefined : node;
 }
 
 /** Whose blocks are not given back. */

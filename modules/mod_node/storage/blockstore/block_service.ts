@@ -127,7 +127,10 @@ export class BlockService {
    * @throws NodeError BLOCK_NOT_FOUND when it is not here and no peer can be asked, CONTENT_BLOCKED when it is denied
    */
   async get(cid: CID, options: ReadOptions = {}): Promise<Uint8Array> {
-    const bytes = await this.#get(cid, options);
+    return this.#remembered(await this.#get(cid, options), cid, options);
+  }
+
+  #remembered(bytes: Uint8Array, cid: CID, options: ReadOptions): Uint8Array {
     if (bytes.length >= MIN_REMEMBERED_BYTES) remember(bytes, () => this.get(cid, options));
     return bytes;
   }
@@ -147,6 +150,21 @@ export class BlockService {
       throw failure("BLOCK_NOT_FOUND");
     }
     return this.#fetch(this.source, cid, signal, buffers);
+  }
+
+  /** See `BlockStore.peek`; what is denied, or to be hashed each time, `get` tells of. */
+  peek(cids: readonly CID[], options: ReadOptions): readonly (Uint8Array | undefined)[] {
+    const { denials, store } = this;
+    const { signal, evenDenied, buffers } = options;
+    if (signal?.aborted || store.peek === undefined || buffers === undefined || this.hashOnRead) return [];
+    if (denials !== undefined && evenDenied !== true && cids.some((cid) => denials.denies(cid))) return [];
+    const found = store.peek(cids, buffers);
+    for (const [at, bytes] of found.entries()) {
+      if (bytes === undefined) continue;
+      this.reads.stored += 1;
+      this.#remembered(bytes, cids[at] as CID, options);
+    }
+    return found;
   }
 
   async #fetch(source: BlockSource, cid: CID, signal?: AbortSignal, buffers?: BufferPool): Promise<Uint8Array> {

@@ -71,6 +71,11 @@ export interface BlockStore {
    * whether they are from the pool or not. They may also be bytes that were read and checked within the last second.
    */
   get(cid: CID, buffers?: BufferPool): Promise<Uint8Array | undefined>;
+  /**
+   * As `get` of each, for readers of many small blocks: of those that are probably in memory the bytes, now. Undefined for any other,
+   * which `get` tells more about. A store may have no such thing.
+   */
+  peek?(cids: readonly CID[], buffers: BufferPool): readonly (Uint8Array | undefined)[];
   /** True when this form is stored. */
   has(cid: CID): Promise<boolean>;
   /** The stored forms of the multihash of a CID, in any order; a store may know those of the usual codecs alone. */

@@ -60,6 +60,25 @@ export class BlockReader {
     return bytes;
   }
 
+  /** See `BlockStore.peek`. Of each block its location, where it has one. */
+  peek(
+    cids: readonly CID[],
+    locations: readonly (BytesLocation | undefined)[],
+    buffers: BufferPool,
+  ): (Uint8Array | undefined)[] {
+    const found = cids.map((): Uint8Array | undefined => undefined);
+    const checked = this.#checked;
+    if (checked === undefined) return found;
+    const known = locations.map((at) => (at?.bytes === undefined && at && checked.isSummed(at) ? at : undefined));
+    this.#reads.readNow(known, buffers, (index, bytes) => {
+      const location = known[index] as BytesLocation;
+      const isWhole = bytes.length === location.length;
+      if (isWhole && checked.fits(cids[index] as CID, location, bytes)) found[index] = bytes;
+      else buffers.release(bytes);
+    });
+    return found;
+  }
+
   /** Whether the bytes at a location are those of the CID; no cache of this class is asked. */
   async check(cid: CID, location: BytesLocation): Promise<boolean> {
     const bytes =

@@ -22,6 +22,16 @@ export class CheckedBlocks {
     return this.#positions[slotOf(segment, offset)] === positionAt(segment, offset);
   }
 
+  /** The next read of it is checked by a sum. */
+  isSummed(location: BytesLocation): boolean {
+    return this.has(location) && this.#sums[slotOf(location.segment, location.offset)] !== NO_SUM;
+  }
+
+  /** Whether the sum says so: where it does not, `check` does. */
+  fits(cid: CID, location: BytesLocation, bytes: Uint8Array): boolean {
+    return this.isSummed(location) && this.#sums[slotOf(location.segment, location.offset)] === sumOf(cid, bytes);
+  }
+
   /** Whether `bytes`, which were read at `location`, are those of the CID. */
   check(cid: CID, location: BytesLocation, bytes: Uint8Array): boolean | Promise<boolean> {
     const { segment, offset } = location;

@@ -64,43 +64,47 @@ export class ReadCoalescer {
     });
   }
 
-  #start(): void {
-    const all = this.#wanted.sort(inStoredOrder);
-    this.#wanted = [];
-    let run: PendingRead[] = [];
-    let bytes = 0;
-    for (const wanted of all) {
-      const { location } = wanted;
-      const last = run.at(-1);
-      if (last !== undefined && !isNext(last, wanted, bytes)) {
-        this.#read(run);
-        run = [];
-        bytes = 0;
-      }
-      run.push(wanted);
-      bytes += location.length;
+  /** Gives them to `give` at once, each with its index; those that the thread pool would have to read are left out. */
+  readNow(
+    locations: readonly (BytesLocation | undefined)[],
+    buffers: BufferPool,
+    give: (index: number, read: Uint8Array) => void,
+  ): void {
+    const wanted: PendingRead[] = [];
+    for (const [index, location] of locations.entries()) {
+      if (location === undefined) continue;
+      const resolve = (read: Uint8Array) => give(index, read);
+      wanted.push({ location, buffers, isKnown: true, resolve, reject: () => undefined });
     }
-    this.#read(run);
+    for (const run of runsOf(wanted)) if (!this.#readInline(run, this.#targetOf(run))) return;
+  }
+
+  #start(): void {
+    const wanted = this.#wanted;
+    this.#wanted = [];
+    for (const run of runsOf(wanted)) this.#read(run);
+  }
+
+  #targetOf(run: Run): Target {
+    return isShared(run[0]) ? shared(run, this.#take(lengthOf(run))) : apart(run);
   }
 
   /** At once, or when others have been read: what thousands of readers want is not allocated all at a time. */
-  #read(run: readonly PendingRead[]): void {
+  #read(run: Run): void {
     const length = lengthOf(run);
     const waiting = this.#room.acquire(length);
-    if (waiting === undefined) this.#readNow(run, length);
-    else waiting.then(() => this.#readNow(run, length));
+    if (waiting === undefined) this.#readInTurn(run, length);
+    else waiting.then(() => this.#readInTurn(run, length));
   }
 
-  #readNow(run: readonly PendingRead[], length: number): void {
-    const [first] = run as readonly [PendingRead];
-    const { segment, offset } = first.location;
-    const { parts, give } = isShared(first) ? shared(run, this.#take(length)) : apart(run);
-    const read = run.every(({ isKnown }) => isKnown) ? this.#readInline(segment, parts, run) : undefined;
-    if (read !== undefined) {
+  #readInTurn(run: Run, length: number): void {
+    const { segment, offset } = run[0].location;
+    const target = this.#targetOf(run);
+    if (run.every(({ isKnown }) => isKnown) && this.#readInline(run, target)) {
       this.#room.release(length);
-      give(read);
       return;
     }
+    const { parts, give } = target;
     const reading = this.#files.use(segment, (file) => file.read(parts, offset));
     reading
       .then(give, (error: Error) => {
@@ -110,15 +114,17 @@ export class ReadCoalescer {
       .finally(() => this.#room.release(length));
   }
 
-  /** Undefined where the thread pool is to read, also for what cannot be read. */
-  #readInline(segment: number, parts: readonly Uint8Array[], run: readonly PendingRead[]): number | undefined {
-    const at = (run[0] as PendingRead).location.offset;
-    const file = this.#files.ready(segment, at, lengthOf(run));
-    if (file?.readInline === undefined) return undefined;
+  /** False where the thread pool is to read, also for what cannot be read. */
+  #readInline(run: Run, { parts, give }: Target): boolean {
+    const { segment, offset } = run[0].location;
+    const file = this.#files.ready(segment, offset, lengthOf(run));
+    if (file?.readInline === undefined) return false;
     try {
-      return this.#inline.run(() => file.readInline?.(parts, at));
+      const read = this.#inline.run(() => file.readInline?.(parts, offset));
+      if (read !== undefined) give(read);
+      return read !== undefined;
     } catch {
-      return undefined;
+      return false;
     }
   }
 
@@ -133,6 +139,26 @@ export class ReadCoalescer {
   }
 }
 
+/** Those that are read in one go. */
+type Run = readonly [PendingRead, ...PendingRead[]];
+
+/** Sorts them. */
+function* runsOf(all: PendingRead[]): Generator<Run, void, undefined> {
+  let run: PendingRead[] = [];
+  let bytes = 0;
+  for (const wanted of all.sort(inStoredOrder)) {
+    const last = run.at(-1);
+    if (last !== undefined && !isNext(last, wanted, bytes)) {
+      yield run as unknown as Run;
+      run = [];
+      bytes = 0;
+    }
+    run.push(wanted);
+    bytes += wanted.location.length;
+  }
+  if (run.length > 0) yield run as unknown as Run;
+}
+
 /** Whether a block is read in one go with those before it, which have so many bytes. */
 function isNext(last: PendingRead, next: PendingRead, bytes: number): boolean {
   const gap = next.location.segment === last.location.segment ? next.location.offset - endOf(last.location) : -1;
@@ -142,8 +168,8 @@ function isNext(last: PendingRead, next: PendingRead, bytes: number): boolean {
 }
 
 /** From the first byte of the first block to the last one of the last. */
-function lengthOf(run: readonly PendingRead[]): number {
-  return endOf((run.at(-1) as PendingRead).location) - (run[0] as PendingRead).location.offset;
+function lengthOf(run: Run): number {
+  return endOf((run.at(-1) as PendingRead).location) - run[0].location.offset;
 }
 
 /** What a run is read into, and what hands it out once so many bytes of it are there. */
@@ -153,8 +179,8 @@ interface Target {
 }
 
 /** Each block gets a view of `into`, which holds them as they stand in the file. */
-function shared(run: readonly PendingRead[], into: Uint8Array): Target {
-  const start = (run[0] as PendingRead).location.offset;
+function shared(run: Run, into: Uint8Array): Target {
+  const start = run[0].location.offset;
   const give = (read: number) => {
     for (const { location, resolve } of run) {
       resolve(into.subarray(Math.min(read, location.offset - start), Math.min(read, endOf(location) - start)));
@@ -164,8 +190,8 @@ function shared(run: readonly PendingRead[], into: Uint8Array): Target {
 }
 
 /** Each block gets an array of its own, or a buffer that is lent. */
-function apart(run: readonly PendingRead[]): Target {
-  const start = (run[0] as PendingRead).location.offset;
+function apart(run: Run): Target {
+  const start = run[0].location.offset;
   const blocks = run.map(({ location: { length }, buffers }) => buffers?.take(length) ?? allocUnsafe(length));
   const parts: Uint8Array[] = [];
   let at = start;

@@ -127,6 +127,14 @@ export class SegmentStore implements BlockStore {
     return this.#reads.read(cid, location, buffers);
   }
 
+  peek(cids: readonly CID[], buffers: BufferPool): (Uint8Array | undefined)[] {
+    return this.#reads.peek(
+      cids,
+      cids.map((cid) => this.#find(cid)?.location),
+      buffers,
+    );
+  }
+
   async has(cid: CID): Promise<boolean> {
     return this.#find(cid) !== undefined;
   }

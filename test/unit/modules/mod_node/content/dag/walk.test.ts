@@ -83,3 +83,29 @@ test("a missing block ends the walk when its turn comes", async () => {
   }, /missing/);
   assert.deepEqual(found, [root, there].map(String));
 });
+
+test("many small blocks are asked for together, each once, in the same order whichever of them are at hand", async () => {
+  const graph = new Graph();
+  const leaves = await Promise.all(Array.from({ length: 100 }, (_, at) => graph.leaf(`leaf ${at % 90}`)));
+  const root = await graph.node("root", leaves);
+  const expected = [root, ...leaves.slice(0, 90)].map(String);
+  assert.deepEqual(await order(root, { read: graph.read }), expected);
+  assert.deepEqual(graph.reads.toSorted(), expected.toSorted());
+  for (const every of [1, 2]) {
+    let most = 0;
+    let given = 0;
+    const peek = (cids: readonly CID[]) => {
+      most = Math.max(most, cids.length);
+      return cids.map((_, at) => {
+        if (at % every !== 0) return undefined;
+        given += 1;
+        return Buffer.from("at hand");
+      });
+    };
+    graph.reads.length = 0;
+    const read = Object.assign((cid: CID) => graph.read(cid), { peek });
+    assert.deepEqual(await order(root, { read }), expected);
+    assert.equal(graph.reads.length + given, expected.length);
+    assert.ok(most > 8 && most <= 64, `${most} together`);
+  }
+});

@@ -1,4 +1,6 @@
 import assert from "node:assert/strict";
+import { readdir, readFile, writeFile } from "node:fs/promises";
+import { join } from "node:path";
 import { test } from "node:test";
 import { setImmediate as nextTurn } from "node:timers/promises";
 import { BufferPool } from "#node/storage/blockstore/buffer_pool.ts";
@@ -94,3 +96,40 @@ test("only blocks that were read before are read inline, and one that cannot be 
   counts.fault = systemError("EIO");
   assert.deepEqual(await read(block), [1, 1]);
 });
+
+test("blocks that were read twice are there at once, in one read; damaged, unread and removed ones are not", async (t) => {
+  const { counts, fs } = counting();
+  const at = folder();
+  const store = await openSegmentStore(at, { fs, verifyOnRead: true });
+  t.after(() => store.close());
+  const blocks = samples(6, 4096);
+  const cids = blocks.map(({ cid }) => cid);
+  await store.put(blocks);
+  await store.sync();
+  const buffers = new BufferPool();
+  const [unread, ...known] = blocks as [Block, ...Block[]];
+  for (const { cid } of known) {
+    await store.get(cid, buffers);
+    assert.deepEqual(store.peek([cid], buffers), [undefined], "read once, it has no sum");
+  }
+  for (const { cid } of known) await nextTurn(store.get(cid, buffers));
+  await nextTurn();
+  counts.inline = 0;
+  assert.deepEqual(store.peek(cids, buffers), [undefined, ...known.map(({ bytes }) => bytes)]);
+  assert.equal(counts.inline, 1);
+  const [damaged, removed, ...whole] = known as [Block, Block, ...Block[]];
+  await damage(at, damaged);
+  await store.delete([removed.cid]);
+  await nextTurn();
+  assert.deepEqual(store.peek(cids, buffers), [undefined, undefined, undefined, ...whole.map(({ bytes }) => bytes)]);
+  assert.deepEqual(await store.get(unread.cid, buffers), unread.bytes);
+  await assert.rejects(store.get(damaged.cid, buffers), { code: "BLOCK_CORRUPT" });
+});
+
+async function damage(at: string, { bytes }: Block): Promise<void> {
+  const name = join(at, (await readdir(at)).find((file) => file.endsWith(".car")) as string);
+  const content = await readFile(name);
+  const within = content.indexOf(bytes) + 100;
+  content[within] = (content[within] as number) ^ 1;
+  await writeFile(name, content, { flag: "r+" });
+}
