@@ -179,9 +179,9 @@ export class LocalNode implements LowLevelNode {
     try {
       // Imported lazily, so that a node that stays offline does not load the network code.
       const { openNetwork } = await import("./network/network.ts");
-      const { repo, blocks, metadata, hostMetadata, pins, names, log } = this;
+      const { repo, blocks, metadata, hostMetadata, shared, pins, names, log } = this;
       const [pubsub, namesOverPubsub, onNotice] = [this.#pubsub, this.#namesOverPubsub, this.#onNotice];
-      const stores = { blocks, metadata, hostMetadata };
+      const stores = { blocks, metadata, hostMetadata, shared };
       const network = await openNetwork({ repo, ...stores, pins, names, pubsub, namesOverPubsub, log, onNotice });
       this.blocks.source = network.bitswap;
       this.mfsPolicy.start();

@@ -20,7 +20,7 @@ import { Discovery } from "./pubsub/discovery.ts";
 import { Pubsub } from "./pubsub/pubsub.ts";
 import { pubsubService, routerOf } from "./pubsub/router.ts";
 import { dhtModes } from "./routing/from_config.ts";
-import { Routing } from "./routing/routing.ts";
+import { Routing, type RoutingDeps } from "./routing/routing.ts";
 import { PatchNotices } from "./swarm/patches/notices.ts";
 import { openSwarm, type Swarm } from "./swarm/swarm.ts";
 
@@ -32,6 +32,7 @@ export interface NetworkDeps {
   readonly blocks: BlockService;
   readonly metadata: MetadataStore;
   readonly hostMetadata: MetadataStore;
+  readonly shared?: RoutingDeps["shared"];
   readonly pins: Pins;
   readonly names: Names;
   /** Publish and subscribe is on. */
@@ -77,7 +78,7 @@ export async function openNetwork(node: NetworkDeps): Promise<Network> {
 }
 
 async function openWith(node: NetworkDeps, live: NetworkConfig): Promise<Network> {
-  const { repo, blocks, metadata, hostMetadata, pins, names, namesOverPubsub, log, onNotice } = node;
+  const { repo, blocks, metadata, hostMetadata, shared, pins, names, namesOverPubsub, log, onNotice } = node;
   const namesOverFetch = node.pubsub && namesOverPubsub;
   const patches = new PatchNotices((sentence) => {
     log.write("swarm2", "warn", sentence);
@@ -103,7 +104,7 @@ async function openWith(node: NetworkDeps, live: NetworkConfig): Promise<Network
     isFiltered: (ip) => swarm.filters.blocksHost(ip),
     log,
   });
-  const routing = new Routing({ libp2p, repo, blocks, metadata, hostMetadata, pins, log });
+  const routing = new Routing({ libp2p, repo, blocks, metadata, hostMetadata, shared, pins, log });
   const p2p = new P2p({ libp2p, swarm, log });
   const router = routerOf(libp2p);
   const pubsub = router && new Pubsub({ libp2p, router, log, patches });

@@ -1,10 +1,14 @@
-/** Provides again what is stored here: provider records expire after a day. */
+/**
+ * Provides again what is stored here: provider records expire after a day. Of a store that several hosts share each provides its share,
+ * and what a host has provided that is gone.
+ */
 import type { CID } from "multiformats/cid";
 import type { Pins } from "../../content/pins/pins.ts";
 import { CidSet } from "../../formats/cid/set.ts";
 import type { BlockService } from "../../storage/blockstore/block_service.ts";
 import type { MetadataStore } from "../../storage/metadata/store.ts";
 import type { Repo } from "../../storage/repo/repo.ts";
+import type { Division, WorkShares } from "../../storage/shared/work_shares.ts";
 import { failure, NodeError } from "../../util/errors.ts";
 import { parseDuration } from "../../util/go/duration.ts";
 import type { NodeLog } from "../../util/log.ts";
@@ -20,6 +24,10 @@ export interface ReproviderDeps {
   /** A routing table has peers. */
   readonly ready: () => boolean;
   readonly provide: (cid: CID, signal: AbortSignal) => Promise<void>;
+  /** Where several hosts have the blocks. */
+  readonly shares?: Pick<WorkShares, "division"> | undefined;
+  /** Milliseconds between looks at whether other hosts are gone. */
+  readonly lookEveryMs?: number | undefined;
 }
 
 /** The last run that finished. */
@@ -31,6 +39,7 @@ export interface LastReprovide {
 const DEFAULT_INTERVAL = "12h";
 /** Milliseconds from the start of the node to its first run. */
 const FIRST_RUN_AFTER_MS = 60_000;
+const LOOK_EVERY_MS = 60_000;
 /** Longest time that a timer can be set to, in milliseconds. */
 const MAX_TIMER_MS = 2 ** 31 - 1;
 /** In the metadata store: when the last run began, in milliseconds since 1970. */
@@ -79,6 +88,10 @@ export class Reprovider {
   #settings: Settings;
   readonly #stop = new AbortController();
   #timer: NodeJS.Timeout | undefined;
+  /** For looks at the other hosts. */
+  #lookTimer: NodeJS.Timeout | undefined;
+  /** Whose keys were whose when those of this host were provided last. */
+  #covered: Division | undefined;
   #running = false;
   #isStarted = false;
   /** A run is due, and the routing tables were empty. */
@@ -97,6 +110,7 @@ export class Reprovider {
 
   async start(): Promise<void> {
     this.#isStarted = true;
+    this.#planLook();
     const { interval } = this.#settings;
     if (interval <= 0) return;
     const last = Number(Buffer.from((await this.#deps.metadata.get(LAST_KEY)) ?? []).toString());
@@ -121,10 +135,12 @@ export class Reprovider {
     this.#isStarted = false;
     this.#due = false;
     clearTimeout(this.#timer);
+    clearTimeout(this.#lookTimer);
   }
 
   stop(): void {
     clearTimeout(this.#timer);
+    clearTimeout(this.#lookTimer);
     this.#stop.abort(new NodeError("the node is closed"));
   }
 
@@ -134,7 +150,7 @@ export class Reprovider {
   }
 
   /**
-   * Runs now.
+   * Runs now; of a shared store over the share of this host.
    *
    * @throws NodeError `reprovider is already running`, and when the routing tables are empty; the reason of the signal
    */
@@ -143,9 +159,11 @@ export class Reprovider {
     this.#running = true;
     const began = Date.now();
     try {
-      const provided = await this.#provideAll(
-        AbortSignal.any([this.#stop.signal, ...(signal === undefined ? [] : [signal])]),
-      );
+      const division = await this.#deps.shares?.division();
+      const isMine = (cid: CID) => division?.isMine(cid.multihash.bytes) !== false;
+      const either = AbortSignal.any([this.#stop.signal, ...(signal === undefined ? [] : [signal])]);
+      const provided = await this.#provideAll(isMine, either);
+      this.#covered = division;
       this.#last = { provided, durationMs: Date.now() - began };
       await this.#deps.metadata.transaction((writer) => writer.put(LAST_KEY, Buffer.from(String(began))));
     } finally {
@@ -173,8 +191,36 @@ export class Reprovider {
     else this.#due = true;
   }
 
+  #planLook(): void {
+    const { shares, lookEveryMs = LOOK_EVERY_MS } = this.#deps;
+    if (shares === undefined || this.#stop.signal.aborted || !this.#isStarted) return;
+    clearTimeout(this.#lookTimer);
+    this.#lookTimer = setTimeout(() => void this.#look(shares), lookEveryMs).unref();
+  }
+
+  /** Provides what fell to this host from others that are gone. Never rejects. */
+  async #look(shares: NonNullable<ReproviderDeps["shares"]>): Promise<void> {
+    const { ready, log } = this.#deps;
+    try {
+      const now = await shares.division();
+      const before = (this.#covered ??= now);
+      const isGone = before.members.some((member) => !now.members.includes(member));
+      if (isGone && ready() && !this.#running) {
+        this.#running = true;
+        const isNew = ({ multihash: { bytes } }: CID) => now.isMine(bytes) && !before.isMine(bytes);
+        await this.#provideAll(isNew, this.#stop.signal).finally(() => {
+          this.#running = false;
+        });
+        this.#covered = now;
+      }
+    } catch (error) {
+      if (!this.#stop.signal.aborted) log.write("reprovider.simple", "warn", (error as Error).message);
+    }
+    this.#planLook();
+  }
+
   /** Resolves with the number of CIDs provided. One that fails is left to the next run. */
-  async #provideAll(signal: AbortSignal): Promise<number> {
+  async #provideAll(isWanted: (cid: CID) => boolean, signal: AbortSignal): Promise<number> {
     const keys = this.#settings.strategy(this.#deps, signal)[Symbol.asyncIterator]();
     let provided = 0;
     const work = async () => {
@@ -183,6 +229,7 @@ export class Reprovider {
         if (!this.#deps.ready()) throw failure("ROUTING_TABLE_EMPTY");
         const next = await keys.next();
         if (next.done) return;
+        if (!isWanted(next.value)) continue;
         await this.#deps.provide(next.value, signal).then(
           () => (provided += 1),
           (error: Error) => this.#deps.log.write("reprovider.simple", "info", `${next.value}: ${error.message}`),

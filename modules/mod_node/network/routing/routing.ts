@@ -6,6 +6,8 @@ import type { PeerId } from "../../formats/peer_id.ts";
 import type { BlockService } from "../../storage/blockstore/block_service.ts";
 import type { MetadataStore } from "../../storage/metadata/store.ts";
 import type { Repo } from "../../storage/repo/repo.ts";
+import type { SharedLog } from "../../storage/shared/log.ts";
+import { WorkShares } from "../../storage/shared/work_shares.ts";
 import { NodeError } from "../../util/errors.ts";
 import type { NodeLog } from "../../util/log.ts";
 import * as queries from "../kad/dual_dht.ts";
@@ -32,6 +34,8 @@ export interface RoutingDeps {
   readonly blocks: BlockService;
   readonly metadata: MetadataStore;
   readonly hostMetadata: MetadataStore;
+  /** The log of the hosts that have the blocks and the metadata in common; undefined where this is one host's store. */
+  readonly shared?: Pick<SharedLog, "session" | "sessions"> | undefined;
   readonly pins: Pins;
   readonly log: NodeLog;
 }
@@ -68,13 +72,15 @@ export class Routing {
   #router: Router;
   readonly #provideQueue: ProvideQueue;
   readonly #reprovider: Reprovider;
+  /** Of what is provided, with other hosts. */
+  readonly #shares: WorkShares | undefined;
   /** Nothing is provided without a command (`Experimental.StrategicProviding`). */
   #manualOnly: boolean;
   readonly #config: Repo["config"];
   readonly #stat = { total: 0, milliseconds: 0 };
 
   /** @throws NodeError for an invalid configuration */
-  constructor({ libp2p, repo, blocks, metadata, hostMetadata, pins, log }: RoutingDeps) {
+  constructor({ libp2p, repo, blocks, metadata, hostMetadata, shared, pins, log }: RoutingDeps) {
     const { config } = repo;
     const [wan, lan] = [dhtOf(libp2p, "wan"), dhtOf(libp2p, "lan")];
     this.#libp2p = libp2p;
@@ -83,8 +89,10 @@ export class Routing {
     this.#log = log;
     this.#router = this.#configured();
     this.#manualOnly = config.value("Experimental.StrategicProviding");
+    this.#shares = shared && new WorkShares({ log: shared, metadata, name: "providing" });
     const providing = {
       log,
+      shares: this.#shares,
       workers: () => (config.value("Experimental.AcceleratedDHTClient") ? ACCELERATED_WORKERS : WORKERS),
       ready: () => !this.#manualOnly && this.#router.provide !== undefined && this.#router.canProvide?.() === true,
       provide: (cid: CID, signal: AbortSignal) => this.#provideOne(cid, signal),
@@ -104,6 +112,7 @@ export class Routing {
 
   async #startProviding(): Promise<void> {
     for (const table of Object.values(this.#dht ?? {})) table.onFirstPeer = () => this.#onFirstPeer();
+    if (this.#router.canProvide?.() === true) this.#shares?.join();
     await this.#provideQueue.start();
     await this.#reprovider.start();
   }
@@ -113,8 +122,13 @@ export class Routing {
     const before = this.#manualOnly;
     this.#manualOnly = this.#config.value("Experimental.StrategicProviding");
     if (this.#router.provide === undefined || before === this.#manualOnly) return;
-    if (this.#manualOnly) this.#reprovider.pause();
+    if (this.#manualOnly) await this.#pauseProviding();
     else await this.#startProviding();
+  }
+
+  async #pauseProviding(): Promise<void> {
+    this.#reprovider.pause();
+    await this.#shares?.leave();
   }
 
   /**
@@ -138,7 +152,7 @@ export class Routing {
     const provides = this.#router.provide !== undefined;
     if (this.#manualOnly || provides === (before.provide !== undefined)) return;
     if (provides) await this.#startProviding();
-    else this.#reprovider.pause();
+    else await this.#pauseProviding();
   }
 
   /** Goes by `Reprovider` as it is now. @throws NodeError for an invalid value */
@@ -149,10 +163,12 @@ export class Routing {
   async stop(): Promise<void> {
     this.#reprovider.stop();
     await this.#provideQueue.stop();
+    await this.#shares?.leave();
   }
 
   #onFirstPeer(): void {
     if (this.#manualOnly) return;
+    this.#shares?.join();
     this.#provideQueue.run();
     this.#reprovider.runIfDue();
   }
