@@ -1,6 +1,6 @@
 import { homedir } from "node:os";
 import { resolve } from "node:path";
-import type { OptionDeclaration, OptionType } from "../types.ts";
+import type { OptionDeclaration, OptionDeclarations, OptionType } from "../types.ts";
 import { ModhostError } from "../util/errors.ts";
 
 /** A value that an option does not take: where it stands, and what may stand there. */
@@ -113,40 +113,51 @@ export function convertInto(
     problems.push({ path, value: shown, allowed: `it must be ${allowedText(declaration)}` });
     return undefined;
   }
-  if (declaration.entries === undefined || !isObject(converted)) return converted;
-  const fields = Object.entries(declaration.entries);
-  const names = fields.map(([field]) => field).join(", ");
+  const { fields, entries } = declaration;
+  if (!isObject(converted)) return converted;
+  if (fields !== undefined) return fieldsInto(problems, fields, path, converted, directory);
+  if (entries === undefined) return converted;
   return mapObject(converted, (entry, key) => {
     const at = `${path}.${key}`;
-    if (!isObject(entry)) {
-      const shown = hasSecret(declaration) ? SECRET : entry;
-      problems.push({ path: at, value: shown, allowed: `it must be an object with ${names}` });
-      return undefined;
-    }
-    for (const other of Object.keys(entry).filter((other) => !Object.hasOwn(declaration.entries ?? {}, other))) {
-      problems.push({ path: `${at}.${other}`, value: entry[other], allowed: `the fields are ${names}` });
-    }
-    return Object.fromEntries(
-      fields.flatMap(([field, inner]) => {
-        const given = entry[field] ?? inner.default;
-        if (given === undefined && inner.required === false) return [];
-        return [[field, convertInto(problems, inner, `${at}.${field}`, given, directory)]];
-      }),
-    );
+    if (isObject(entry)) return fieldsInto(problems, entries, at, entry, directory);
+    const shown = hasSecret(declaration) ? SECRET : entry;
+    problems.push({ path: at, value: shown, allowed: `it must be an object with ${Object.keys(entries).join(", ")}` });
+    return undefined;
   });
+}
+
+function fieldsInto(
+  problems: Problem[],
+  fields: OptionDeclarations,
+  path: string,
+  given: Readonly<Record<string, unknown>>,
+  directory: string,
+): Record<string, unknown> {
+  const names = Object.keys(fields).join(", ");
+  for (const other of Object.keys(given).filter((other) => !Object.hasOwn(fields, other))) {
+    problems.push({ path: `${path}.${other}`, value: given[other], allowed: `the fields are ${names}` });
+  }
+  return Object.fromEntries(
+    Object.entries(fields).flatMap(([field, inner]) => {
+      const value = given[field] ?? inner.default;
+      if (value === undefined && inner.required === false) return [];
+      return [[field, convertInto(problems, inner, `${path}.${field}`, value, directory)]];
+    }),
+  );
 }
 
 /** Stands in messages for what nobody may read. */
 export const SECRET = Symbol("secret");
 
 /** The texts in the value of an option that are secrets. */
-export function secretsIn({ secret, entries }: OptionDeclaration, value: unknown): string[] {
+export function secretsIn({ secret, entries, fields }: OptionDeclaration, value: unknown): string[] {
   if (secret === "keys" && isObject(value)) return Object.keys(value);
   if (secret !== undefined && secret !== false) return textsIn(value);
-  if (entries === undefined || !isObject(value)) return [];
-  return Object.values(value).flatMap((entry) =>
-    isObject(entry) ? Object.entries(entries).flatMap(([field, inner]) => secretsIn(inner, entry[field])) : [],
-  );
+  if (!isObject(value)) return [];
+  const within = (declared: OptionDeclarations, entry: unknown) =>
+    isObject(entry) ? Object.entries(declared).flatMap(([field, inner]) => secretsIn(inner, entry[field])) : [];
+  if (fields !== undefined) return within(fields, value);
+  return entries === undefined ? [] : Object.values(value).flatMap((entry) => within(entries, entry));
 }
 
 function textsIn(value: unknown): string[] {
@@ -167,8 +178,8 @@ export function valueText(declaration: OptionDeclaration, value: unknown): strin
 }
 
 /** The option is a secret, or has one in its fields. */
-export function hasSecret({ secret, entries = {} }: OptionDeclaration): boolean {
-  return Boolean(secret) || Object.values(entries).some(hasSecret);
+export function hasSecret({ secret, entries = {}, fields = {} }: OptionDeclaration): boolean {
+  return Boolean(secret) || [...Object.values(entries), ...Object.values(fields)].some(hasSecret);
 }
 
 /** The value of an option in a list of changes; of one that is a secret, or has one in its fields, nothing is told. */

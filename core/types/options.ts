@@ -61,6 +61,8 @@ export interface OptionDeclaration {
    * `required: false`.
    */
   readonly entries?: OptionDeclarations;
+  /** Of an object: its own fields, by the same rules. */
+  readonly fields?: OptionDeclarations;
 }
 
 /** Option name to declaration. Names are shared by all modules: begin them with the name of yours. */
@@ -183,8 +185,13 @@ type Omitted<O extends OptionDeclaration> = O extends { readonly required: false
 type ValueOf<O extends OptionDeclaration> = O extends { readonly type: "enum"; readonly values: readonly (infer V)[] }
   ? V
   : O extends { readonly type: "object"; readonly entries: infer E extends OptionDeclarations }
-    ? Readonly<Record<string, { readonly [N in keyof E]: ValueOf<E[N]> | Omitted<E[N]> }>>
-    : OptionValues[O["type"]];
+    ? Readonly<Record<string, FieldsOf<E>>>
+    : O extends { readonly type: "object"; readonly fields: infer F extends OptionDeclarations }
+      ? FieldsOf<F>
+      : OptionValues[O["type"]];
+
+/** The fields of an object, as they are read. */
+export type FieldsOf<F extends OptionDeclarations> = { readonly [N in keyof F]: ValueOf<F[N]> | Omitted<F[N]> };
 
 /** The values of each option type, as they are read. */
 export interface OptionValues {

@@ -64,6 +64,7 @@ export { type PeerAddress, parsePeerAddress } from "./network/swarm/multiaddr.ts
 export type { Block, BlockStore } from "./storage/blockstore/store.ts";
 export { prefixedStore, prefixedWriter } from "./storage/metadata/prefixed_store.ts";
 export type { MetadataStore, MetadataWriter } from "./storage/metadata/store.ts";
+export type { SharedStoreSettings } from "./storage/shared/settings.ts";
 export { detach } from "./util/async/read_all.ts";
 export type { NodeLog } from "./util/log.ts";
 export type { ContentPath, Repo, Resolved };

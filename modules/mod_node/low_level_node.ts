@@ -21,6 +21,7 @@ import type { Keystore } from "./storage/keystore/keystore.ts";
 import type { MetadataStore } from "./storage/metadata/store.ts";
 import type { Repo, RepoOptions } from "./storage/repo/repo.ts";
 import type { SharedLog } from "./storage/shared/log.ts";
+import type { SharedStoreSettings } from "./storage/shared/settings.ts";
 import type { SharedLock } from "./util/async/shared_lock.ts";
 import type { NodeCounts } from "./util/counts.ts";
 import type { FailureCode, FailureKind } from "./util/errors.ts";
@@ -39,6 +40,8 @@ export interface NodeOptions extends RepoOptions {
   readonly repo: string;
   /** Never use the network. */
   readonly offline?: boolean | undefined;
+  /** Where blocks, pins, files and names are that several hosts share. Default: in the repo. */
+  readonly store?: SharedStoreSettings | undefined;
   /** Opens stores to use instead of those of the repo. The node closes them. */
   readonly stores?: (repo: Repo) => Promise<Stores>;
   /** Enables publish and subscribe. Default: `Pubsub.Enabled` of the config, else that of `defaults`, else false. */

@@ -14,6 +14,7 @@ import {
   type NodeModule,
   nodeMetrics,
   profiles,
+  type SharedStoreSettings,
 } from "modhost/node";
 import type { Module } from "../../core/types.ts";
 import { followDenylists } from "./module/follow_denylists.ts";
@@ -112,6 +113,7 @@ function nodeModule(own: () => Node | undefined, open: () => Promise<void>): Nod
 
 interface NodeSettings {
   readonly repo: string;
+  readonly store: SharedStoreSettings | undefined;
   readonly data: string | undefined;
   readonly profile: string | undefined;
   readonly lostMetadata: "refuse" | "restore" | "none" | undefined;
@@ -124,6 +126,7 @@ interface NodeSettings {
 function settingsOf(module: OwnModule): NodeSettings {
   return {
     repo: module.get_option_path("node_repo") ?? join(module.data_path(), "repo"),
+    store: module.get_option("node_store"),
     data: module.get_option_path("node_data"),
     profile: profileOf(module),
     lostMetadata: module.get_option_enum("node_lost_metadata", ["refuse", "restore", "none"]),

@@ -2,13 +2,22 @@
 import { rm } from "node:fs/promises";
 import { dirname, join } from "node:path";
 import type { NodeOptions } from "./low_level_node.ts";
+import type { Stores } from "./migration/open_stores/engines.ts";
 import { openStores } from "./migration/open_stores/open.ts";
 import { seed } from "./migration/seed.ts";
 import { unmountStale } from "./mount/mounts.ts";
 import { closeAll, LocalNode } from "./node.ts";
-import { DiskReserve, releaseIfFull } from "./storage/disk_reserve.ts";
+import { DiskReserve, type MakeRoom, releaseIfFull } from "./storage/disk_reserve.ts";
 import { ownFolder } from "./storage/repo/datastore.ts";
-import { openRepo } from "./storage/repo/repo.ts";
+import { openRepo, type Repo } from "./storage/repo/repo.ts";
+
+/** The stores of the repo, or those that it shares with others. */
+async function openOwn(repo: Repo, options: NodeOptions, makeRoom: MakeRoom): Promise<Stores> {
+  if (options.store === undefined) return openStores(repo, { ...options, makeRoom });
+  // Imported lazily: most hosts share nothing.
+  const { openSharedStores } = await import("./migration/open_stores/open_shared.ts");
+  return openSharedStores(repo, options.store, { onNotice: options.onNotice, makeRoom });
+}
 
 /** The names of all `NodeOptions`; the type makes the compiler check that none is missing. */
 const optionNames: Readonly<Record<keyof NodeOptions, true>> = {
@@ -21,6 +30,7 @@ const optionNames: Readonly<Record<keyof NodeOptions, true>> = {
   identity: true,
   overrides: true,
   offline: true,
+  store: true,
   stores: true,
   lostMetadata: true,
   pubsub: true,
@@ -55,13 +65,12 @@ export async function openNode(options: NodeOptions): Promise<LocalNode> {
   const closing: (() => Promise<void>)[] = [() => repo.close()];
   try {
     await unmountStale(repo);
-    const stores = await (options.stores ?? ((own) => openStores(own, { ...options, makeRoom: reserve.release })))(
-      repo,
-    );
+    const stores = await (options.stores ?? ((own) => openOwn(own, options, reserve.release)))(repo);
     const { blocks, metadata, hostMetadata } = stores;
     closing.unshift(
       () => blocks.close(),
       () => metadata.close(),
+      async () => stores.close?.(),
     );
     if (hostMetadata !== undefined && hostMetadata !== metadata) closing.unshift(() => hostMetadata.close());
     if (options.stores === undefined) {

@@ -11,6 +11,84 @@ export const options = {
     applies: "start",
     describe: "Folder for the node's blocks and metadata. Default: in the repo.",
   },
+  node_store: {
+    type: "object",
+    applies: "start",
+    secret: true,
+    per_host: false,
+    example: { s3: "s3://bucket/prefix", sql: "postgres://modhost@db.example.net/modhost" },
+    describe:
+      "Keep blocks in an S3-compatible object store and pins, files and names in PostgreSQL, which several hosts share (see the guide on several hosts). Fields: `s3`, `sql`, `endpoint`, `region`, `path_style`, `credentials`, `profile`, `sql_password`, `cache`, `cache_path`, `segment`, `grace`, `keys_secret`. Default: on this machine.",
+    fields: {
+      s3: { type: "string", describe: "`s3://BUCKET/PREFIX`: where the blocks are." },
+      sql: {
+        type: "string",
+        describe: "`postgres://USER@HOST/DATABASE?schema=NAME`: where all else is. Several hosts may be named.",
+      },
+      endpoint: {
+        type: "url",
+        required: false,
+        describe: "URL of an S3-compatible store. Default: that of Amazon for the region.",
+      },
+      region: {
+        type: "string",
+        required: false,
+        describe: "Region of the bucket. Default: `AWS_REGION` of the environment, else `us-east-1`.",
+      },
+      path_style: {
+        type: "boolean",
+        required: false,
+        describe: "Whether the bucket is in the path of a URL. Default: only where there is an `endpoint`.",
+      },
+      credentials: {
+        type: "path",
+        required: false,
+        must_exist: true,
+        describe:
+          "File with access keys, in the form of `~/.aws/credentials`. Default: `AWS_ACCESS_KEY_ID` and the like.",
+      },
+      profile: {
+        type: "string",
+        required: false,
+        describe: "Section of that file. Default: `AWS_PROFILE`, or `default`.",
+      },
+      sql_password: {
+        type: "path",
+        required: false,
+        must_exist: true,
+        describe: "File with the password of the database. Default: in the URL, or `PGPASSWORD`.",
+      },
+      cache: {
+        type: "size",
+        default: "10GiB",
+        min: 16 * 2 ** 20,
+        describe: "Disk space for what was read and written.",
+      },
+      cache_path: {
+        type: "path",
+        required: false,
+        describe: "Folder for that and for the index; it may be lost at any time. Default: in the repo.",
+      },
+      segment: {
+        type: "size",
+        default: "64MiB",
+        min: 64 * 2 ** 10,
+        max: 2 ** 30,
+        describe: "Size at which an object is full.",
+      },
+      grace: {
+        type: "period",
+        default: "1h",
+        describe: "How long objects stay that nothing refers to any more: longer than the longest answer.",
+      },
+      keys_secret: {
+        type: "path",
+        required: false,
+        must_exist: true,
+        describe: "File with a secret: keys for names are shared, encrypted with it. Default: each host has its own.",
+      },
+    },
+  },
   node_profile: {
     type: "string",
     default: "local",

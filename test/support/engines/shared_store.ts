@@ -2,6 +2,7 @@
 import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
+import type { SharedStoreSettings } from "#node/storage/shared/settings.ts";
 import { noPostgres, Postgres } from "./postgres.ts";
 import { S3Server } from "./s3_server.ts";
 
@@ -9,14 +10,7 @@ import { S3Server } from "./s3_server.ts";
 export const noSharedStore: string | false = noPostgres;
 
 /** As the option `node_store` has them. */
-export interface StoreSettings {
-  readonly s3: string;
-  readonly endpoint: string;
-  readonly region: string;
-  /** A file with keys. */
-  readonly credentials: { readonly file: string };
-  readonly sql: string;
-}
+export type StoreSettings = Pick<Required<SharedStoreSettings>, "s3" | "endpoint" | "region" | "credentials" | "sql">;
 
 export interface SharedStore {
   readonly settings: StoreSettings;
@@ -44,7 +38,7 @@ export async function sharedStore(): Promise<SharedStore> {
     s3: `s3://bucket/store${count}`,
     endpoint: s3.endpoint,
     region: "us-east-1",
-    credentials: { file: credentials },
+    credentials,
     sql: `${sql.url()}?schema=store${count}`,
   };
   return { settings, sql, s3 };

@@ -30,7 +30,7 @@ function property(option: OptionDeclaration): Record<string, unknown> {
   return { description: option.describe, ...form(option), ...given, ...secret };
 }
 
-function form({ type, min, max, values, entries }: OptionDeclaration): Record<string, unknown> {
+function form({ type, min, max, values, entries, fields }: OptionDeclaration): Record<string, unknown> {
   const bounds = { ...(min !== undefined && { minimum: min }), ...(max !== undefined && { maximum: max }) };
   const oneOrMore = (item: object) => ({ anyOf: [item, { type: "array", items: item }] });
   switch (type) {
@@ -62,7 +62,7 @@ function form({ type, min, max, values, entries }: OptionDeclaration): Record<st
     case "ports":
       return oneOrMore({ type: "integer", minimum: 0, maximum: 65_535 });
     case "object":
-      return { type, ...(entries && { additionalProperties: entry(entries) }) };
+      return fields === undefined ? { type, ...(entries && { additionalProperties: entry(entries) }) } : entry(fields);
     case "any":
       return {};
     default:
@@ -70,12 +70,12 @@ function form({ type, min, max, values, entries }: OptionDeclaration): Record<st
   }
 }
 
-function entry(fields: OptionDeclarations): object {
+function entry(fields: OptionDeclarations): Record<string, unknown> {
   const all = Object.entries(fields);
   return {
     type: "object",
     properties: Object.fromEntries(all.map(([name, field]) => [name, property(field)])),
-    required: all.filter(([, field]) => field.default === undefined).map(([name]) => name),
+    required: all.filter(([, field]) => field.default === undefined && field.required !== false).map(([name]) => name),
     additionalProperties: false,
   };
 }

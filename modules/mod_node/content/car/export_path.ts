@@ -72,9 +72,7 @@ export async function exportPath(
   });
   // What a path leads to inside a block is proven by that block.
   if (remainder.length > 0) passed.pop();
-  const bytes = await read(cid);
-  // Whoever reads slowly does not hold it.
-  const last = { cid, bytes: isLarge(bytes) ? undefined : bytes };
+  const last = { cid, bytes: await read(cid) };
   return { cid, roots, archive: writeCar([cid], blocksOf(passed, last, read, options), options.lent?.buffers) };
 }
 
@@ -83,7 +81,7 @@ type IsWanted = (cid: CID) => boolean;
 
 async function* blocksOf(
   passed: readonly Passed[],
-  last: Passed,
+  last: Block,
   read: ReadBlock,
   { scope = "all", range, duplicates = false, lent }: PathArchiveOptions,
 ): AsyncGenerator<Block, void, undefined> {
@@ -92,16 +90,15 @@ async function* blocksOf(
   const isNew: IsWanted = (cid) => isWanted(cid) && (duplicates || seen.add(cid));
   const take = lent?.read ?? read;
   for (const { cid, bytes } of passed) if (isNew(cid)) yield { cid, bytes: bytes ?? (await take(cid)) };
-  const root = scope === "entity" ? { cid: last.cid, bytes: last.bytes ?? (await read(last.cid)) } : undefined;
-  const entity = root && unixfsNode(root.cid, root.bytes);
+  const entity = scope === "entity" ? unixfsNode(last.cid, last.bytes) : undefined;
   const type = entity?.unixfs.type;
   const isFile = type === "File" || type === "Raw";
-  if (root && entity && type === "HAMTShard") yield* shards(root, entity, read, isNew);
-  else if (root && entity && isFile && range !== undefined)
-    yield* rangeOf(root, entity, read, { range, isNew, duplicates });
+  if (entity !== undefined && type === "HAMTShard") yield* shards(last, entity, read, isNew);
+  else if (entity !== undefined && isFile && range !== undefined)
+    yield* rangeOf(last, entity, read, { range, isNew, duplicates });
   else if (scope === "all" || isFile)
     yield* below(last.cid, read, { seen: duplicates ? undefined : seen, isWanted, lent });
-  else if (isNew(last.cid)) yield { cid: last.cid, bytes: last.bytes ?? (await take(last.cid)) };
+  else if (isNew(last.cid)) yield isLarge(last.bytes) ? { cid: last.cid, bytes: await take(last.cid) } : last;
 }
 
 /** All that is below a block. What cannot be decoded has no links: its bytes are what was asked for. */

@@ -23,6 +23,8 @@ export interface Stores {
   readonly shared?: SharedLog | undefined;
   /** Why calls fail for now, in a sentence; undefined while the stores can do all. Stores on this machine have none. */
   readonly problem?: () => string | undefined;
+  /** Called when the stores are closed: closes what they share. Never rejects. */
+  readonly close?: () => Promise<void>;
   /** Brings the copy of the metadata up to date, where one is kept; never rejects. */
   readonly copyMetadata?: () => Promise<void>;
 }

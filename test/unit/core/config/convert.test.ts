@@ -116,6 +116,20 @@ describe("convert", () => {
     });
   });
 
+  test("reads an object's own fields by the same rules", () => {
+    const fields = { ...entries, wait: { type: "period", required: false, describe: "" } } as const;
+    assert.deepEqual(read("object", { key: "k.pem" }, { fields }), { key: join(folder, "k.pem"), bits: 256 });
+    assert.deepEqual(read("object", { key: "k.pem", bits: 5, wait: "1m" }, { fields }), {
+      key: join(folder, "k.pem"),
+      bits: 5,
+      wait: 60,
+    });
+    assert.throws(() => read("object", {}, { fields }), /option\.key is not set/);
+    assert.throws(() => read("object", { key: "k", kye: 1 }, { fields }), /option\.kye .* fields are key, bits, wait/);
+    assert.throws(() => read("object", { key: "k", bits: "many" }, { fields }), /option\.bits is "many"/);
+    assert.throws(() => read("object", "k", { fields }), /option is "k", but it must be an object/);
+  });
+
   test("names the field of an entry that is missing, unknown or wrong", () => {
     assert.throws(() => read("object", { a: {} }, { entries }), /option\.a\.key is not set/);
     assert.throws(

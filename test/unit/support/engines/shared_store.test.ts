@@ -2,6 +2,7 @@ import assert from "node:assert/strict";
 import { test } from "node:test";
 import connect from "postgres";
 import { openS3 } from "#node/storage/shared/s3/client.ts";
+import { s3Settings } from "#node/storage/shared/settings.ts";
 import { noSharedStore, sharedStore } from "#test/support/engines/shared_store.ts";
 
 test("each test gets an empty store on the engines of its process", { skip: noSharedStore }, async () => {
@@ -9,7 +10,7 @@ test("each test gets an empty store on the engines of its process", { skip: noSh
   assert.equal(one.sql, other.sql);
   assert.notEqual(one.settings.sql, other.settings.sql);
   for (const { settings } of [one, other]) {
-    const objects = openS3({ ...settings, url: settings.s3 }, {});
+    const objects = openS3(s3Settings(settings), {});
     await objects.check();
     assert.equal(await objects.putNew("a", Buffer.from(settings.sql)), "written");
     await objects.close();

@@ -3,10 +3,8 @@ import type { CID } from "multiformats/cid";
 import { dagPb } from "../../../formats/cid/codecs.ts";
 import { matches } from "../../../formats/cid/hashes.ts";
 import { NODE_LINKS_TAG } from "../../../formats/dag_pb/field_numbers.ts";
-import { WeightedSemaphore } from "../../../util/async/weighted_semaphore.ts";
 import { failure } from "../../../util/errors.ts";
 import type { BufferPool } from "../buffer_pool.ts";
-import { MAX_READING_BYTES } from "../store.ts";
 import { CheckedBlocks } from "./checked_blocks.ts";
 import type { BytesLocation } from "./format.ts";
 import { type ReadableSegments, ReadCoalescer } from "./read_coalescer.ts";
@@ -24,8 +22,6 @@ export interface BlockReaderOptions {
 /** Bytes of a block that is kept for a moment: of a node that has links, and of any other. */
 const MAX_RECENT_NODE = 64 * 1024;
 const MAX_RECENT_SMALL = 16 * 1024;
-/** Of blocks that are longer only some are read and hashed at a time. */
-const MIN_BOUNDED = 64 * 1024;
 
 export class BlockReader {
   readonly #reads: ReadCoalescer;
@@ -36,7 +32,6 @@ export class BlockReader {
   readonly #recentNodes = new RecentBlocks();
   /** Small blocks that were read several times. */
   readonly #recentSmall = new RecentBlocks();
-  readonly #room = new WeightedSemaphore(MAX_READING_BYTES);
 
   constructor(files: ReadableSegments, { verifies, failed, damaged }: BlockReaderOptions) {
     this.#reads = new ReadCoalescer(files, failed);
@@ -47,28 +42,11 @@ export class BlockReader {
   /** The bytes of a block. For `buffers` see `BlockStore.get`. @throws NodeError BLOCK_CORRUPT */
   async read(cid: CID, location: BytesLocation, buffers: BufferPool | undefined): Promise<Uint8Array> {
     if (location.bytes !== undefined) return unwrittenBytes(location.bytes, location);
-    const { length } = location;
-    const isKnown = this.#checked?.has(location);
-    if (isKnown !== false || length < MIN_BOUNDED) return this.#read(cid, location, buffers, isKnown);
-    // It is in memory while it waits to be hashed.
-    await this.#room.acquire(length);
-    try {
-      return await this.#read(cid, location, buffers, isKnown);
-    } finally {
-      this.#room.release(length);
-    }
-  }
-
-  async #read(
-    cid: CID,
-    location: BytesLocation,
-    buffers: BufferPool | undefined,
-    isKnown: boolean | undefined,
-  ): Promise<Uint8Array> {
     const isNode = buffers !== undefined && isInteriorSized(cid, location);
     const recent = isNode ? this.#recentNodes : isSmall(location) ? this.#recentSmall : undefined;
     const known = recent?.get(cid, location);
     if (known !== undefined) return known;
+    const isKnown = this.#checked?.has(location);
     const bytes = await this.#reads.read(location, isNode ? undefined : buffers, isKnown);
     const checking = bytes.length === location.length && (this.#checked?.check(cid, location, bytes) ?? true);
     if (checking !== true && !(await checking)) return this.#readAgain(cid, location);

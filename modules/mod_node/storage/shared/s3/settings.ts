@@ -90,7 +90,10 @@ function parseUrl(url: string): { bucket: string; prefix: string } {
 
 function parseEndpoint(text: string): URL {
   const url = URL.parse(text);
-  if (url === null || !/^https?:$/.test(url.protocol) || url.pathname !== "/" || url.search + url.username !== "") {
+  if (url !== null && url.username + url.password !== "") {
+    throw new NodeError("an endpoint has no user and password: access keys come from a file or the environment");
+  }
+  if (url === null || !/^https?:$/.test(url.protocol) || url.pathname !== "/" || url.search !== "") {
     throw new NodeError(`${text} is no endpoint of an object store: write https://host or http://host:port`);
   }
   return url;

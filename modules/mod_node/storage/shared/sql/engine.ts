@@ -30,6 +30,8 @@ export interface SqlLogOptions extends LogClientOptions {
 
 export interface SqlLog {
   readonly log: LogClient;
+  /** Names the store: two with the same name are the same. */
+  readonly store: string;
   readonly counts: SqlCounts;
 }
 
@@ -50,7 +52,7 @@ export async function openSqlLog(options: SqlLogOptions): Promise<SqlLog> {
     engine.begin(events);
     return engine;
   }, options);
-  return { log, counts: engine.counts };
+  return { log, store: engine.store, counts: engine.counts };
 }
 
 type Row = Record<string, unknown>;

@@ -1,0 +1,95 @@
+/** Opens stores that this host shares with others. */
+import { mkdir, readFile } from "node:fs/promises";
+import { hostname } from "node:os";
+import { dirname, join } from "node:path";
+import type { MakeRoom } from "../../storage/disk_reserve.ts";
+import type { Repo } from "../../storage/repo/repo.ts";
+import { Availability } from "../../storage/shared/availability.ts";
+import { SharedMetadata } from "../../storage/shared/metadata.ts";
+import { openS3 } from "../../storage/shared/s3/client.ts";
+import { openSharedBlocks } from "../../storage/shared/segments/store.ts";
+import { requireStoreSettings, type SharedStoreSettings, s3Settings } from "../../storage/shared/settings.ts";
+import { openSqlLog } from "../../storage/shared/sql/engine.ts";
+import { NodeError } from "../../util/errors.ts";
+import { exists } from "./copy.ts";
+import { type Notice, openMetadata, type Stores } from "./engines.ts";
+
+export interface OpenSharedOptions {
+  readonly onNotice?: Notice | undefined;
+  /** Called when the disk of this host has no room for a write, which is then tried again. */
+  readonly makeRoom?: MakeRoom | undefined;
+}
+
+/**
+ * Both stores must be there at the start; afterwards they may go and come back. What this host keeps of them is in a folder
+ * for each store, and may be lost.
+ *
+ * @throws NodeError STORE_UNAVAILABLE, and what says that the settings are wrong
+ */
+export async function openSharedStores(
+  repo: Pick<Repo, "stores" | "identity">,
+  settings: SharedStoreSettings,
+  { onNotice = () => {}, makeRoom }: OpenSharedOptions = {},
+): Promise<Stores> {
+  const availability = new Availability((problem) =>
+    onNotice(problem === undefined ? "the shared store can be reached again" : problem),
+  );
+  const engines: (() => Promise<void>)[] = [async () => availability.close()];
+  const stores: (() => Promise<void>)[] = [];
+  const closeAll = async (steps: readonly (() => Promise<void>)[]) => {
+    for (const step of steps.toReversed()) await step().catch(() => {});
+  };
+  try {
+    requireStoreSettings(settings);
+    const bucket = openS3(s3Settings(settings));
+    engines.push(() => bucket.close());
+    await bucket.check();
+    const objects = availability.watch("objects", bucket, (store) => store.head("probe"));
+    const url = await withPassword(settings);
+    const database = await openSqlLog({ url, name: hostname(), peer: repo.identity.peerId.toString() });
+    engines.push(() => database.log.close());
+    const log = availability.watch("log", database.log, (shared) => shared.refresh());
+    const place = settings.cache_path ?? join(dirname(repo.stores.metadata), "shared");
+    const folder = join(place, database.store);
+    await mkdir(folder, { recursive: true, mode: 0o700 });
+    const remove = async () => {
+      throw new NodeError("blocks of a shared store cannot be removed yet");
+    };
+    const sizes = { cacheBytes: settings.cache, segmentBytes: settings.segment };
+    const options = { objects, log, remove, onNotice, makeRoom, ...sizes };
+    const blocks = await openSharedBlocks({ ...options, folder: join(folder, "blocks") });
+    stores.push(() => blocks.close());
+    const copy = await openMetadata({ ...repo.stores, metadata: join(folder, "metadata") }, onNotice, makeRoom);
+    const metadata = await SharedMetadata.open(log, copy);
+    stores.push(() => metadata.close());
+    const hostMetadata = await openMetadata(repo.stores, onNotice, makeRoom);
+    stores.push(() => hostMetadata.close());
+    await log.refresh();
+    await tellOfOwn(repo, onNotice);
+    const problem = () => availability.problem;
+    return { blocks, metadata, hostMetadata, shared: log, problem, close: () => closeAll(engines) };
+  } catch (error) {
+    await closeAll([...engines, ...stores]);
+    throw error;
+  }
+}
+
+/** With the password of the file, where one is named. */
+async function withPassword({ sql, sql_password }: SharedStoreSettings): Promise<string> {
+  if (sql_password === undefined) return sql;
+  const text = await readFile(sql_password, "utf8").catch((error: Error) => {
+    throw new NodeError(`the shared store: the password of the database cannot be read: ${error.message}`, {
+      cause: error,
+    });
+  });
+  const password = encodeURIComponent(text.replace(/\r?\n$/, ""));
+  return sql.replace(/^(postgres(?:ql)?:\/\/)([^:@/?]*)(?::[^@/?]*)?@/, `$1$2:${password}@`);
+}
+
+/** Whoever gives a repo with content a shared store shall not believe that it is lost. */
+async function tellOfOwn({ stores }: Pick<Repo, "stores">, onNotice: Notice): Promise<void> {
+  if (!(await exists(stores.blocks))) return;
+  onNotice(
+    `the blocks in ${stores.blocks} are not used with a shared store: \`modhost node migrate\` brings them over`,
+  );
+}

@@ -1,0 +1,43 @@
+import assert from "node:assert/strict";
+import { mkdtemp, rm } from "node:fs/promises";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { describe, test } from "node:test";
+import { createNode, type Node } from "#node/index.ts";
+import { noSharedStore, sharedStore } from "#test/support/engines/shared_store.ts";
+
+async function text(bytes: AsyncIterable<Uint8Array>): Promise<string> {
+  const parts: Uint8Array[] = [];
+  for await (const part of bytes) parts.push(part);
+  return Buffer.concat(parts).toString();
+}
+
+describe("nodes of several hosts on one store", { skip: noSharedStore }, () => {
+  async function hosts(t: { after(work: () => unknown): void }, count: number): Promise<Node[]> {
+    const { settings } = await sharedStore();
+    const folder = await mkdtemp(join(tmpdir(), "modhost-test-"));
+    t.after(() => rm(folder, { recursive: true, force: true }));
+    const nodes: Node[] = [];
+    for (let at = 0; at < count; at += 1) {
+      const node = await createNode({ repo: join(folder, String(at)), store: settings, offline: true });
+      nodes.push(node);
+      t.after(() => node.close());
+    }
+    return nodes;
+  }
+
+  test("what one has added, pinned and put among the files is there on the other at once", async (t) => {
+    const [one, other] = (await hosts(t, 2)) as [Node, Node];
+    const { cid } = await one.add("of several hosts");
+    assert.equal(await text(other.cat(cid)), "of several hosts");
+    await one.files.write("/a", "first", { create: true });
+    assert.equal(await text(other.files.read("/a")), "first");
+    await other.files.write("/b", "second", { create: true });
+    const names: string[] = [];
+    for await (const { name } of one.files.ls("/")) names.push(name);
+    assert.deepEqual(names, ["a", "b"]);
+    const pinned: string[] = [];
+    for await (const pin of other.pin.ls({ type: "recursive" })) pinned.push(pin.cid.toString());
+    assert.ok(pinned.includes(cid.toString()));
+  });
+});

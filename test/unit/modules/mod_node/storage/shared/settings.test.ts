@@ -1,0 +1,33 @@
+import assert from "node:assert/strict";
+import { describe, test } from "node:test";
+import { requireStoreSettings, type SharedStoreSettings } from "#node/storage/shared/settings.ts";
+
+const check = (more: Partial<SharedStoreSettings> = {}) =>
+  requireStoreSettings({ s3: "s3://bucket/some/prefix", sql: "postgres://user@db/modhost", ...more }, {});
+
+describe("settings of a shared store", () => {
+  test("two places are enough; a database may have several hosts", () => {
+    check();
+    check({
+      s3: "s3://bucket",
+      endpoint: "http://127.0.0.1:9000/",
+      sql: "postgres://u:p@one:5432,two:5433/x?schema=a",
+    });
+  });
+
+  const wrong: readonly (readonly [what: string, given: Partial<SharedStoreSettings>, named: RegExp])[] = [
+    ["a bucket by another scheme", { s3: "https://bucket" }, /names no bucket/],
+    ["a prefix that leads elsewhere", { s3: "s3://bucket/a//b" }, /prefix must not/],
+    ["another database", { sql: "mysql://u:hunter2@db/x" }, /address of the database is postgres:/],
+    ["an endpoint with a path", { endpoint: "https://x/y" }, /is no endpoint of an object store/],
+    ["an endpoint with a password", { endpoint: "https://u:hunter2@x" }, /has no user and password/],
+  ];
+  for (const [what, given, named] of wrong) {
+    test(`${what} is refused with what is wrong, and no password is shown`, () => {
+      assert.throws(
+        () => check(given),
+        ({ message }: Error) => named.test(message) && !message.includes("hunter2"),
+      );
+    });
+  }
+});
