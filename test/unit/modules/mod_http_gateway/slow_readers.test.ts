@@ -26,7 +26,8 @@ before(async () => {
       cids.film = String((await node.add({ content: film }, options)).cid);
       cids.leaf = String((await node.add({ content: part }, options)).cid);
     },
-    { https_ports: [0] },
+    // However long the others take: they are not cut off meanwhile.
+    { https_ports: [0], http_progress_timeout: 3600, http_max_unsent: 2 ** 30 },
   );
 });
 after(() => host?.stop());
