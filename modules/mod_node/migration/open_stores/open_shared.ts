@@ -7,7 +7,7 @@ import type { Repo } from "../../storage/repo/repo.ts";
 import { Availability } from "../../storage/shared/availability.ts";
 import { SharedMetadata } from "../../storage/shared/metadata.ts";
 import { openS3 } from "../../storage/shared/s3/client.ts";
-import { openSharedBlocks } from "../../storage/shared/segments/store.ts";
+import { openSharedBlocks } from "../../storage/shared/segments/open.ts";
 import { requireStoreSettings, type SharedStoreSettings, s3Settings } from "../../storage/shared/settings.ts";
 import { openSqlLog } from "../../storage/shared/sql/engine.ts";
 import { NodeError } from "../../util/errors.ts";

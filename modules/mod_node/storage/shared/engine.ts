@@ -46,6 +46,8 @@ export interface LogEngine {
   join(): Promise<void>;
   withLock: SharedLog["withLock"];
   sessions: SharedLog["sessions"];
+  doomed: SharedLog["doomed"];
+  buried: SharedLog["buried"];
   close(): Promise<void>;
 }
 

@@ -111,5 +111,9 @@ export interface SharedLog {
   withLock<T>(name: string, run: (lock: HeldLock) => Promise<T>): Promise<{ readonly result: T } | undefined>;
   /** Sessions that are alive by the database's clock, this one among them, in order. @throws NodeError STORE_UNAVAILABLE */
   sessions(): Promise<readonly number[]>;
+  /** Segments that were replaced so many milliseconds ago, by the database's clock, and whose objects may be there. */
+  doomed(graceMs: number): Promise<readonly SegmentId[]>;
+  /** The objects of these are gone. */
+  buried(ids: readonly SegmentId[]): Promise<void>;
   close(): Promise<void>;
 }

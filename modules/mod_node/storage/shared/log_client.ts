@@ -2,7 +2,7 @@
 import { setTimeout as sleep } from "node:timers/promises";
 import { failure, NodeError } from "../../util/errors.ts";
 import type { Appended, EngineEvents, LogEngine, Page } from "./engine.ts";
-import type { Applier, Commit, Draft, Entry, HeldLock, Position, SharedLog } from "./log.ts";
+import type { Applier, Commit, Draft, Entry, HeldLock, Position, SegmentId, SharedLog } from "./log.ts";
 
 /** Calls that share a commit. */
 const MAX_GROUP = 256;
@@ -111,6 +111,14 @@ export class LogClient implements SharedLog {
 
   sessions(): Promise<readonly number[]> {
     return this.#engine.sessions();
+  }
+
+  doomed(graceMs: number): Promise<readonly SegmentId[]> {
+    return this.#engine.doomed(graceMs);
+  }
+
+  buried(ids: readonly SegmentId[]): Promise<void> {
+    return this.#engine.buried(ids);
   }
 
   async close(): Promise<void> {

@@ -22,6 +22,9 @@ export class MemoryLog {
   #turn: number | undefined;
   readonly #alive = new Set<number>();
   readonly #engines = new Set<MemoryEngine>();
+  /** Milliseconds, for the grace of segments that were replaced. */
+  clock = () => performance.now();
+  readonly #doomed = new Map<SegmentId, number>();
   readonly #locks = new Map<string, { fence: number; holder: number | undefined; lose: AbortController }>();
 
   /** Another host. */
@@ -92,6 +95,8 @@ export class MemoryLog {
     if (entries.length === 0) return { position: after };
     const position = this.head + 1;
     this.#commits.push({ position, session, entries: structuredClone(entries) as Entry[] });
+    for (const entry of entries)
+      if (entry.kind === "replaced") for (const id of entry.segments) this.#doomed.set(id, this.clock());
     for (const engine of this.#engines) if (engine !== by) engine.tell();
     return { position };
   }
@@ -109,6 +114,16 @@ export class MemoryLog {
     const lock = { fence: (held?.fence ?? 0) + 1, holder: session, lose: new AbortController() };
     this.#locks.set(name, lock);
     return { name, fence: lock.fence, signal: lock.lose.signal };
+  }
+
+  /** @internal */
+  doomed(graceMs: number): SegmentId[] {
+    return [...this.#doomed].flatMap(([id, since]) => (this.clock() - since >= graceMs ? [id] : []));
+  }
+
+  /** @internal */
+  bury(ids: readonly SegmentId[]): void {
+    for (const id of ids) this.#doomed.delete(id);
   }
 
   /** @internal */
@@ -186,6 +201,16 @@ class MemoryEngine implements LogEngine {
   async sessions(): Promise<readonly number[]> {
     await this.#log.step("read", this.session);
     return this.#log.sessions;
+  }
+
+  async doomed(graceMs: number): Promise<readonly SegmentId[]> {
+    await this.#log.step("read", this.session);
+    return this.#log.doomed(graceMs);
+  }
+
+  async buried(ids: readonly SegmentId[]): Promise<void> {
+    await this.#log.step("append", this.session);
+    this.#log.bury(ids);
   }
 
   async close(): Promise<void> {

@@ -131,7 +131,7 @@ export class SegmentCache implements ReadableSegments {
 
   /** The segment is no longer of the store. */
   forget(segment: number): void {
-    this.#needed.delete(segment);
+    if (this.#needed.delete(segment)) this.own.remove(segment).catch(() => {});
     for (let part = 0; part < PARTS; part += 1) this.#remove(keyOf(segment, part));
   }
 

@@ -47,6 +47,11 @@ export class SegmentNumbers {
     this.#byId.delete(id);
   }
 
+  /** Nothing came of a segment without an id. */
+  giveBack(number: number): void {
+    this.#resting.push(number);
+  }
+
   /** The segment is gone. */
   release(id: SegmentId): void {
     const number = this.#byId.get(id);

@@ -16,8 +16,8 @@ import { type IndexedBlock, sectionBytes } from "./index_file.ts";
 
 /** No open segment is nearly that long: `Log` begins no other by itself. */
 const NO_LIMIT = 2 ** 31;
-/** Each is kept in memory until the segment is in the index. */
-const MAX_BLOCKS = 64 * 1024;
+/** Of a segment: each is kept in memory until it is in the index. */
+export const MAX_BLOCKS = 64 * 1024;
 
 export class OpenSegment {
   /** On this host. */

@@ -63,6 +63,8 @@ export class Places {
   #segments!: Table;
   #condemned!: Table;
   #state = noState;
+  /** The log that it is of, as it names itself. */
+  #store = "";
   /** By number. */
   readonly rows = new Map<number, SegmentRow>();
 
@@ -84,6 +86,12 @@ export class Places {
       await places.#open();
     }
     return places;
+  }
+
+  /** Of this log; what was written of another one is removed. */
+  async belongTo(store: string): Promise<void> {
+    if (this.#store !== store) await this.clear();
+    this.#store = store;
   }
 
   get state(): PlacesState {
@@ -138,7 +146,10 @@ export class Places {
         if (is) this.#condemned.put(epochKey(epoch, key), Buffer.alloc(0));
         else this.#condemned.remove(epochKey(epoch, key));
       }
-      this.#segments.put(stateKey, asBuffer(varints([FORMAT, state.position, state.places, state.condemned])));
+      this.#segments.put(
+        stateKey,
+        Buffer.concat([varints([FORMAT, state.position, state.places, state.condemned]), Buffer.from(this.#store)]),
+      );
     });
     this.#state = state;
     for (const [number, row] of rows) {
@@ -171,9 +182,10 @@ export class Places {
     this.#state = noState;
     const known = this.#segments.get(stateKey);
     if (known === undefined) return;
-    const { next } = new Varints(known);
-    if (next() !== FORMAT) return this.clear();
-    this.#state = { position: next(), places: next(), condemned: next() };
+    const read = new Varints(known);
+    if (read.next() !== FORMAT) return this.clear();
+    this.#state = { position: read.next(), places: read.next(), condemned: read.next() };
+    this.#store = known.toString("latin1", read.at);
     for (const { key, value } of this.#segments.getRange())
       if (key.length === NUMBER_BYTES) this.rows.set(key.readUInt32BE(), decodeRow(value));
   }

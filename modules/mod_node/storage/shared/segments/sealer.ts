@@ -91,6 +91,11 @@ export class Sealer {
     }
   }
 
+  /** Nobody asks for the name of this segment again. */
+  forget(segment: OpenSegment): void {
+    this.#names.delete(segment);
+  }
+
   #start(segment: OpenSegment): Promise<void> {
     const known = this.#pending.get(segment);
     if (known !== undefined) return known;

@@ -1,11 +1,9 @@
-import { join } from "node:path";
 import { setImmediate as nextTurn } from "node:timers/promises";
 import type { CID } from "multiformats/cid";
 import { identity } from "../../../formats/cid/hashes.ts";
 import { failure, NodeError } from "../../../util/errors.ts";
 import type { BufferPool } from "../../blockstore/buffer_pool.ts";
 import { BlockReader } from "../../blockstore/segments/block_reader.ts";
-import { diskFs, withRoom } from "../../blockstore/segments/files.ts";
 import { type BytesLocation, cidOf, formOf, keyOf, MAX_MULTIHASH } from "../../blockstore/segments/format.ts";
 import type { Block, BlockStore, PutOptions } from "../../blockstore/store.ts";
 import type { MakeRoom } from "../../disk_reserve.ts";
@@ -13,14 +11,13 @@ import type { Notice } from "../../lmdb/open.ts";
 import type { CondemnableBlocks } from "../gc/blocks.ts";
 import type { SharedLog } from "../log.ts";
 import type { ObjectStore } from "../s3/objects.ts";
-import { readBlockList } from "./block_lists.ts";
-import { SegmentCache } from "./cache.ts";
+import type { SegmentCache } from "./cache.ts";
 import { condemnableBlocks, Suspensions } from "./condemned.ts";
-import { PlaceFeed } from "./feed.ts";
-import { loadIndex } from "./load_index.ts";
-import { SegmentNumbers } from "./numbers.ts";
-import { Places } from "./places.ts";
+import type { PlaceFeed } from "./feed.ts";
+import type { SegmentNumbers } from "./numbers.ts";
+import type { Places } from "./places.ts";
 import { storedSegments } from "./stored_segments.ts";
+import { Upkeep } from "./upkeep.ts";
 import { SegmentWriter } from "./writer.ts";
 
 export interface SharedBlocksOptions {
@@ -33,6 +30,8 @@ export interface SharedBlocksOptions {
   readonly remove: (cids: readonly CID[]) => Promise<void>;
   /** Length of a segment in bytes; 64 MiB. */
   readonly segmentBytes?: number | undefined;
+  /** Milliseconds for which the objects of merged segments stay, for hosts that have not heard of it; an hour. */
+  readonly graceMs?: number | undefined;
   /** Bytes of the disk cache; 10 GiB. */
   readonly cacheBytes?: number | undefined;
   /** Bytes that are put but not written to the disk yet and may be held in memory; 4 MiB. */
@@ -45,53 +44,14 @@ export interface SharedBlocksOptions {
 
 const MIB = 2 ** 20;
 const SEGMENT_BYTES = 64 * MIB;
-const CACHE_BYTES = 10 * 1024 * MIB;
 const BUFFERED_BYTES = 4 * MIB;
 /** Longer ones would have more chunks than the cache can name. */
 const MAX_SEGMENT_BYTES = 1024 * MIB;
 const PAGE = 512;
+const GRACE_MS = 3_600_000;
 
-/** @throws NodeError STORE_FULL when the folder cannot be written to, STORE_BROKEN when it cannot be read */
-export async function openSharedBlocks(options: SharedBlocksOptions): Promise<SharedBlocks> {
-  const { folder, objects, log, onNotice = () => {}, makeRoom } = options;
-  let places: Places | undefined;
-  try {
-    places = await Places.open(join(folder, "index"), onNotice, makeRoom);
-    const { rows } = places;
-    const numbers = new SegmentNumbers(rows);
-    const cache = await SegmentCache.open({
-      folder,
-      objects,
-      find: (segment) => rows.get(segment),
-      numberOf: (id) => numbers.find(id),
-      maxBytes: options.cacheBytes ?? CACHE_BYTES,
-      fs: withRoom(diskFs, makeRoom),
-    });
-    let store: SharedBlocks | undefined;
-    const feed = new PlaceFeed({
-      places,
-      numbers,
-      load: (segment) => loadIndex(objects, segment, onNotice),
-      readList: (list) => readBlockList(objects, list),
-      onIndexed: (segments) => store?.indexed(segments),
-      onDecided: (epochs) => store?.decided(epochs),
-      onDropped: (segments) => {
-        for (const segment of segments) cache.forget(segment);
-      },
-    });
-    log.follow(feed);
-    store = new SharedBlocks({ places, numbers, cache, feed }, options);
-    return store;
-  } catch (error) {
-    await places?.close().catch(() => {});
-    if (NodeError.is(error)) throw error;
-    const { code, message } = error as NodeJS.ErrnoException;
-    const isFull = ["EROFS", "EACCES", "EPERM", "ENOSPC", "EDQUOT"].includes(code ?? "");
-    throw failure(isFull ? "STORE_FULL" : "STORE_BROKEN", { path: folder, reason: message }, error);
-  }
-}
-
-interface Parts {
+/** See `openSharedBlocks`. */
+export interface Parts {
   readonly places: Places;
   readonly numbers: SegmentNumbers;
   readonly cache: SegmentCache;
@@ -117,6 +77,7 @@ export class SharedBlocks implements BlockStore {
   readonly #suspensions = new Suspensions();
   /** For collections across hosts. */
   readonly condemnable: CondemnableBlocks;
+  readonly upkeep: Upkeep;
   /** What this host has on its disk. */
   readonly #reads: BlockReader;
   /** What it may have to fetch: while the store is away, nobody else waits. */
@@ -135,14 +96,14 @@ export class SharedBlocks implements BlockStore {
     this.#log = log;
     const sizes = { segmentBytes: Math.min(segmentBytes, MAX_SEGMENT_BYTES), bufferedBytes };
     this.#writer = new SegmentWriter({ folder, objects, log, cache, feed, numbers, ...sizes });
-    this.condemnable = condemnableBlocks({
-      places,
-      feed,
-      objects,
-      suspensions: this.#suspensions,
-      catchUp: () => this.#catchUp(),
-      find: (cid) => this.#findAnyway(cid),
-    });
+    const catchUp = () => this.#catchUp();
+    const { graceMs = GRACE_MS, onNotice = () => {} } = options;
+    const { segmentBytes: fullBytes } = sizes;
+    const writer = this.#writer;
+    const shared = { log, objects, places, numbers, feed, cache, writer, segmentBytes: fullBytes };
+    this.upkeep = new Upkeep({ ...shared, graceMs, onNotice, catchUp }, () => this.#mustBeOpen());
+    const find = (cid: CID) => this.#findAnyway(cid);
+    this.condemnable = condemnableBlocks({ places, feed, objects, suspensions: this.#suspensions, catchUp, find });
     const failed = (error: Error) =>
       NodeError.is(error) ? error : failure("STORE_BROKEN", { path: folder, reason: error.message }, error);
     const damaged = async (location: BytesLocation) => cache.drop(location);
@@ -237,8 +198,7 @@ export class SharedBlocks implements BlockStore {
   }
 
   async compact(signal?: AbortSignal): Promise<void> {
-    this.#mustBeOpen();
-    signal?.throwIfAborted();
+    await this.upkeep.merge(signal);
   }
 
   async check(cid: CID): Promise<boolean | undefined> {
@@ -257,6 +217,7 @@ export class SharedBlocks implements BlockStore {
   /** @internal These segments of this host are in the index. */
   indexed(segments: readonly number[]): void {
     this.#writer.indexed(segments);
+    if (this.#closing === undefined) this.upkeep.written(segments.length);
   }
 
   /** @internal These collections are decided. */
@@ -266,6 +227,7 @@ export class SharedBlocks implements BlockStore {
 
   async #close(): Promise<void> {
     this.#suspensions.close();
+    await this.upkeep.ended();
     try {
       await this.#writer.sync();
     } finally {

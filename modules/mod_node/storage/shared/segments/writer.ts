@@ -1,7 +1,7 @@
 /** Takes blocks into segments of this host, and brings those to the store. */
 import { failure } from "../../../util/errors.ts";
 import type { Block } from "../../blockstore/store.ts";
-import type { SharedLog } from "../log.ts";
+import type { Segment, SharedLog } from "../log.ts";
 import type { ObjectStore } from "../s3/objects.ts";
 import type { SegmentCache } from "./cache.ts";
 import type { PlaceFeed } from "./feed.ts";
@@ -96,6 +96,28 @@ export class SegmentWriter {
     } catch (error) {
       throw failure("STORE_FULL", { path: folder, reason: (error as Error).message }, error);
     }
+  }
+
+  /** Writes a segment of `begin` to the object store, for a commit of the caller. @throws NodeError STORE_UNAVAILABLE, STORE_FULL */
+  async upload(open: OpenSegment): Promise<Segment> {
+    const segment = await this.#sealer.upload(open);
+    this.#deps.feed.expect(segment.id, open.number, open.blocks);
+    return segment;
+  }
+
+  /** What `upload` wrote is committed. */
+  uploaded(open: OpenSegment, { id }: Segment): void {
+    this.#sealer.forget(open);
+    this.#deps.feed.answered(id);
+  }
+
+  /** Nothing comes of a segment of `begin`. */
+  discard(open: OpenSegment, uploaded: Segment | undefined): void {
+    if (uploaded !== undefined) this.#deps.feed.forget(uploaded.id);
+    this.#sealer.forget(open);
+    this.#unindexed.delete(open.number);
+    this.#deps.cache.forget(open.number);
+    this.#deps.numbers.giveBack(open.number);
   }
 
   /** Whether the index lacks a segment of this host. */

@@ -3,7 +3,7 @@ import { randomUUID } from "node:crypto";
 import { setTimeout as sleep } from "node:timers/promises";
 import { failure } from "../../../util/errors.ts";
 import type { Append, Appended, EngineEvents, LogEngine, Page } from "../engine.ts";
-import type { Commit, Entry, HeldLock, Position } from "../log.ts";
+import type { Commit, Entry, HeldLock, Position, SegmentId } from "../log.ts";
 import { LogClient, type LogClientOptions } from "../log_client.ts";
 import { decodeEntries, encodeEntries } from "./entries.ts";
 import { Line, type Sql, SqlCounts } from "./line.ts";
@@ -221,6 +221,21 @@ class SqlEngine implements LogEngine {
   async sessions(): Promise<readonly number[]> {
     const rows = await this.#ask(this.#reader, this.#options.refreshMs, "select id from SCHEMA.live_sessions()");
     return rows.map(({ id }) => Number(id));
+  }
+
+  async doomed(graceMs: number): Promise<readonly SegmentId[]> {
+    const rows = await this.#ask(
+      this.#reader,
+      this.#options.refreshMs,
+      "select id from SCHEMA.doomed where since <= clock_timestamp() - make_interval(secs => $1::double precision)",
+      [graceMs / 1000],
+    );
+    return rows.map(({ id }) => String(id));
+  }
+
+  async buried(ids: readonly SegmentId[]): Promise<void> {
+    const bury = "delete from SCHEMA.doomed where id in (select jsonb_array_elements_text($1::text::jsonb))";
+    await this.#ask(this.#writer, this.#options.commitMs, bury, [JSON.stringify(ids)]);
   }
 
   async close(): Promise<void> {

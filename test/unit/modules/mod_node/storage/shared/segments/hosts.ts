@@ -6,7 +6,8 @@ import type { CID } from "multiformats/cid";
 import type { SharedLog } from "#node/storage/shared/log.ts";
 import { MemoryLog } from "#node/storage/shared/memory_log.ts";
 import { type Faults, MemoryObjects } from "#node/storage/shared/s3/memory_objects.ts";
-import { openSharedBlocks, type SharedBlocks, type SharedBlocksOptions } from "#node/storage/shared/segments/store.ts";
+import { openSharedBlocks } from "#node/storage/shared/segments/open.ts";
+import type { SharedBlocks, SharedBlocksOptions } from "#node/storage/shared/segments/store.ts";
 
 const home = mkdtempSync(join(tmpdir(), "modhost-shared-blocks-"));
 process.once("exit", () => rmSync(home, { recursive: true, force: true }));

@@ -1,0 +1,104 @@
+/** Compares what the log lists with what is in the object store: for an operator, and after each test that takes things apart. */
+import { keyOf, segmentHeader } from "../../blockstore/segments/format.ts";
+import { isIntact, SectionReader } from "../../blockstore/segments/section_reader.ts";
+import type { SegmentId, SharedLog } from "../log.ts";
+import type { ObjectStore } from "../s3/objects.ts";
+import { decodeIndex, type IndexedBlock } from "./index_file.ts";
+import { readWhole } from "./load_index.ts";
+import { carKey, indexKey, partsOf, segmentOfKey } from "./names.ts";
+import type { SegmentNumbers } from "./numbers.ts";
+import type { Places, SegmentRow } from "./places.ts";
+import { storedFile } from "./stored_segments.ts";
+
+export interface VerifyDeps {
+  readonly log: SharedLog;
+  readonly objects: ObjectStore;
+  readonly places: Places;
+  readonly numbers: SegmentNumbers;
+  /** Everything that was committed anywhere is in the index. */
+  readonly catchUp: () => Promise<void>;
+}
+
+export interface SegmentFault {
+  /** Key of the object. */
+  readonly object: string;
+  readonly fault: string;
+}
+
+/** Reads every segment of the store as it was at the beginning. @throws NodeError STORE_UNAVAILABLE */
+export async function* verifySegments(deps: VerifyDeps, signal?: AbortSignal): AsyncGenerator<SegmentFault> {
+  await deps.catchUp();
+  for (const [number, row] of [...deps.places.rows]) {
+    signal?.throwIfAborted();
+    const faults = await faultsOf(deps.objects, row);
+    if (faults.length === 0) continue;
+    // It may have been replaced and deleted meanwhile.
+    await deps.catchUp();
+    if (deps.places.rows.get(number)?.id === row.id) yield* faults;
+  }
+}
+
+async function faultsOf(objects: ObjectStore, row: SegmentRow): Promise<SegmentFault[]> {
+  const car = carKey(row.id);
+  const facts = await objects.head(car);
+  if (facts === undefined) return [{ object: car, fault: "is missing" }];
+  if (facts.bytes !== row.bytes) return [{ object: car, fault: `has ${facts.bytes} bytes, not ${row.bytes}` }];
+  const key = indexKey(row.id);
+  const stored = await readWhole(objects, key);
+  const index = stored && decodeIndex(stored);
+  const faults: SegmentFault[] = [];
+  if (stored === undefined) faults.push({ object: key, fault: "is missing" });
+  else if (index === undefined) faults.push({ object: key, fault: "is damaged" });
+  return [...faults, ...(await faultsOfCar(objects, row, index))];
+}
+
+const textOf = ({ multihash, form, offset, length }: IndexedBlock): string =>
+  `${keyOf(multihash)} ${form} ${offset} ${length}`;
+
+async function faultsOfCar(
+  objects: ObjectStore,
+  row: SegmentRow,
+  index: readonly IndexedBlock[] | undefined,
+): Promise<SegmentFault[]> {
+  const object = carKey(row.id);
+  const faults: SegmentFault[] = [];
+  const indexed = new Set(index?.map(textOf));
+  const reader = new SectionReader(storedFile(objects, row), segmentHeader.length, row.bytes, { withData: true });
+  for (let found = await reader.next(); found !== undefined; found = await reader.next()) {
+    if (!(await isIntact(found))) faults.push({ object, fault: `is damaged at byte ${found.offset}` });
+    if (index !== undefined && !indexed.delete(textOf(found)))
+      faults.push({ object: indexKey(row.id), fault: `lacks the block at byte ${found.offset}` });
+  }
+  if (reader.damage !== undefined) faults.push({ object, fault: `is damaged at byte ${reader.at}: ${reader.damage}` });
+  if (indexed.size > 0)
+    faults.push({ object: indexKey(row.id), fault: `lists ${indexed.size} blocks that are not there` });
+  return faults;
+}
+
+/** Objects of segments that no host lists or will list, by id: those of sessions that ended between an upload and its commit. */
+export async function findOrphans(deps: VerifyDeps, signal?: AbortSignal): Promise<Map<SegmentId, string[]>> {
+  const { log, objects, places, numbers } = deps;
+  const found = new Map<SegmentId, string[]>();
+  for await (const page of objects.list("", { signal })) {
+    for (const { key } of page) {
+      const id = segmentOfKey(key);
+      if (id !== undefined) found.set(id, [...(found.get(id) ?? []), key]);
+    }
+  }
+  // A session that is over now commits nothing any more: what it has committed is seen by `catchUp`.
+  const alive = new Set(await log.sessions());
+  await deps.catchUp();
+  const doomed = new Set(await log.doomed(0));
+  for (const id of found.keys()) {
+    const isListed = places.rows.has(numbers.find(id) ?? 0) || doomed.has(id);
+    if (isListed || alive.has(partsOf(id)?.session ?? 0)) found.delete(id);
+  }
+  return found;
+}
+
+/** Deletes orphans; gives their keys. @throws NodeError STORE_UNAVAILABLE */
+export async function deleteOrphans(deps: VerifyDeps, signal?: AbortSignal): Promise<readonly string[]> {
+  const keys = [...(await findOrphans(deps, signal)).values()].flat();
+  if (keys.length > 0) await deps.objects.delete(keys, { signal });
+  return keys;
+}
