@@ -51,15 +51,32 @@ export async function* entries(directory: UnixfsNode, read: ReadBlock): AsyncGen
   }
 }
 
+/** How links begin on the way to a name, from the root down; mostly two are needed. */
+function* prefixesOf(name: string): Generator<string, void, undefined> {
+  for (const slot of shardPath(name)) yield slotPrefix(slot);
+}
+
+/** The link of a slot: where they stand in their order, as they should, with few steps. */
+function linkIn({ links }: UnixfsNode, prefix: string): PbLink | undefined {
+  let from = 0;
+  for (let to = links.length; from < to; ) {
+    const middle = (from + to) >> 1;
+    if ((links[middle] as PbLink).name < prefix) from = middle + 1;
+    else to = middle;
+  }
+  const link = links[from];
+  return link?.name.startsWith(prefix) ? link : links.find((candidate) => candidate.name.startsWith(prefix));
+}
+
 /** The link of a name; undefined when there is none. In a sharded directory only the shards on the way are read. */
 export async function lookup(directory: UnixfsNode, name: string, read: ReadBlock): Promise<PbLink | undefined> {
   if (directory.unixfs.type !== "HAMTShard") return directory.links.find((link) => link.name === name);
   const fanout = directory.unixfs.fanout ?? SHARD_WIDTH;
-  const slots = fanout === SHARD_WIDTH ? Array.from(shardPath(name), slotPrefix) : slotsOf(name, fanout);
+  const slots = fanout === SHARD_WIDTH ? prefixesOf(name) : slotsOf(name, fanout);
   const digits = fanout === SHARD_WIDTH ? prefixLength : digitsFor(fanout);
   let node = directory;
   for (const prefix of slots) {
-    const link = node.links.find((candidate) => candidate.name.startsWith(prefix));
+    const link = linkIn(node, prefix);
     if (link === undefined) return undefined;
     if (link.name.length > digits) {
       return link.name.slice(digits) === name ? { ...link, name } : undefined;
