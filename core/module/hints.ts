@@ -22,7 +22,7 @@ const declaration: readonly (keyof OptionDeclaration)[] = [
   "applies",
 ];
 const callbacks = ["load", "ready", "save", "restore", "unload", "add_host", "changed"];
-const kinds = ["http", "http-middleware", "net", "metrics", "admin", "backup"];
+const kinds = ["http", "http-middleware", "net", "metrics", "admin", "backup", "health"];
 const events: readonly string[] = Object.keys({
   "http-error": true,
   "directory-index": true,

@@ -42,7 +42,7 @@ export const keyOf = (name: string, host: string): string => `${name}@${host}`;
 /** Effects by which a module acts, rather than holds something that it needs to finish. */
 const acting: readonly string[] = ["item", "hook", "timer"];
 /** Kinds of items that are of use whether or not somebody takes them now. */
-const givenAnyway: ReadonlySet<string> = new Set(["metrics", "admin", "backup"]);
+const givenAnyway: ReadonlySet<string> = new Set(["metrics", "admin", "backup", "health"]);
 
 /** One run of a module's code for one host: its module object, and all it has done. */
 export class Instance implements ModuleOwner {

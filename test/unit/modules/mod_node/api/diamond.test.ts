@@ -125,10 +125,10 @@ for (const [name, open] of Object.entries(endless)) {
   test(`${name} follows each path as it is asked to, no faster than it is read, and ends with its reader`, async () => {
     const source = await open();
     reads = 0;
-    // A piece of an archive has up to 64 KiB, and with that many small files.
     assert.equal(await some(source, 200), 200);
     const then = reads;
-    assert.ok(then < 10_000, `${then} reads`);
+    // A piece of an archive has up to 64 KiB, and with that 128 heads of small files and folders: how full it is depends on time.
+    assert.ok(then < 201 * 128, `${then} reads`);
     await new Promise((resolve) => setTimeout(resolve, 20));
     assert.ok(reads - then < 100, `${reads - then} reads after the reader had left`);
   });
