@@ -25,10 +25,12 @@ import { RemotePins } from "./network/pinning_services/remote_pins.ts";
 import { knownServices } from "./network/pinning_services/services.ts";
 import { BlockService } from "./storage/blockstore/block_service.ts";
 import { Filestore, filestoreSettings } from "./storage/filestore/filestore.ts";
+import { KeyFiles } from "./storage/keystore/key_files.ts";
 import { Keystore } from "./storage/keystore/keystore.ts";
 import type { MetadataStore } from "./storage/metadata/store.ts";
 import type { Repo } from "./storage/repo/repo.ts";
 import type { SharedLog } from "./storage/shared/log.ts";
+import { WorkShares } from "./storage/shared/work_shares.ts";
 import { Queue } from "./util/async/queue.ts";
 import { SharedLock } from "./util/async/shared_lock.ts";
 import { NodeCounts } from "./util/counts.ts";
@@ -79,7 +81,7 @@ export class LocalNode implements LowLevelNode {
 
   constructor(
     repo: Repo,
-    { blocks, metadata, hostMetadata = metadata, shared, copyMetadata, problem }: Stores,
+    { blocks, metadata, hostMetadata = metadata, shared, copyMetadata, keys, problem }: Stores,
     options: NodeOptions,
     closing: readonly (() => Promise<void>)[],
   ) {
@@ -91,11 +93,7 @@ export class LocalNode implements LowLevelNode {
       this.wholeBlocks.onStored = (stored) => this.blocks.onStored?.(stored);
       this.wholeBlocks.onNew = (cids) => this.blocks.onNew?.(cids);
     }
-    const checkReads = () => {
-      this.blocks.hashOnRead = repo.config.value("Datastore.HashOnRead");
-    };
-    checkReads();
-    repo.config.follow(["Datastore.HashOnRead"], checkReads);
+    this.#followHashOnRead();
     this.metadata = metadata;
     this.hostMetadata = hostMetadata;
     this.shared = shared;
@@ -106,12 +104,13 @@ export class LocalNode implements LowLevelNode {
     this.files = new Namespace({ blocks: this.blocks, metadata, lock, sharded, log, shared: shared !== undefined });
     for (const blocks of [this.blocks, this.wholeBlocks]) blocks.pending = this.files;
     this.scratch = scratchOf(repo);
-    this.keys = new Keystore(join(repo.path, "keystore"), repo.identity.peerId);
+    this.keys = new Keystore(keys ?? new KeyFiles(join(repo.path, "keystore")), repo.identity.peerId);
     this.offline = options.offline ?? false;
     this.names = new Names({
       repo,
       metadata,
       keys: this.keys,
+      shares: keys && shared && new WorkShares({ log: shared, metadata, name: "names" }),
       log: this.log,
       debug: options.debug ?? isDebugging(process.env),
       localValue: (key) => this.#keptFor(key),
@@ -148,6 +147,15 @@ export class LocalNode implements LowLevelNode {
     this.#copyMetadata = copyMetadata;
     this.#problem = problem;
     this.#closing = closing;
+  }
+
+  #followHashOnRead(): void {
+    const { config } = this.repo;
+    const checkReads = () => {
+      this.blocks.hashOnRead = config.value("Datastore.HashOnRead");
+    };
+    checkReads();
+    config.follow(["Datastore.HashOnRead"], checkReads);
   }
 
   #denylistsOf({ onNotice }: NodeOptions): Denylists {

@@ -57,6 +57,10 @@ export const failures = {
   REFERENCES_OFF: "either the filestore or the urlstore must be enabled to use nocopy, see: https://git.io/vNItf",
   REFERENCES_SHARED:
     "the filestore and the urlstore refer to files of one host: a store that several hosts share cannot have them; set Experimental.FilestoreEnabled and Experimental.UrlstoreEnabled to false",
+  KEYS_SECRET_SHORT:
+    "the secret for shared keys has fewer than {least} characters: make one with openssl rand -base64 32",
+  KEYS_SECRET_WRONG:
+    "the keys of the shared store are encrypted with another secret: give this host the secret of the others, or none to have keys of its own",
   STORE_CLOSED: "the node is closed",
   STORE_UNAVAILABLE:
     "the shared store cannot be reached: {reason}; what was answered is safe, and this call can be repeated",

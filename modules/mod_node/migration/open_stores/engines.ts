@@ -6,6 +6,7 @@ import { memoryBlocks } from "../../storage/blockstore/memory.ts";
 import { openSegmentStore } from "../../storage/blockstore/segments/store.ts";
 import type { BlockStore } from "../../storage/blockstore/store.ts";
 import type { MakeRoom } from "../../storage/disk_reserve.ts";
+import type { KeyHolder } from "../../storage/keystore/key_holder.ts";
 import { CopiedMetadata } from "../../storage/metadata/copied.ts";
 import { openLmdbMetadata } from "../../storage/metadata/lmdb.ts";
 import { memoryMetadata } from "../../storage/metadata/memory.ts";
@@ -25,6 +26,8 @@ export interface Stores {
   readonly problem?: () => string | undefined;
   /** Called when the stores are closed: closes what they share. Never rejects. */
   readonly close?: () => Promise<void>;
+  /** Keys for names that hosts have in common; the files of the repo otherwise. */
+  readonly keys?: KeyHolder | undefined;
   /** Brings the copy of the metadata up to date, where one is kept; never rejects. */
   readonly copyMetadata?: () => Promise<void>;
 }

@@ -3,8 +3,10 @@ import { mkdir, readFile } from "node:fs/promises";
 import { hostname } from "node:os";
 import { dirname, join } from "node:path";
 import type { MakeRoom } from "../../storage/disk_reserve.ts";
+import type { MetadataStore } from "../../storage/metadata/store.ts";
 import type { Repo } from "../../storage/repo/repo.ts";
 import { Availability } from "../../storage/shared/availability.ts";
+import { SharedKeys } from "../../storage/shared/keys.ts";
 import { SharedMetadata } from "../../storage/shared/metadata.ts";
 import { openS3 } from "../../storage/shared/s3/client.ts";
 import { openSharedBlocks } from "../../storage/shared/segments/open.ts";
@@ -66,23 +68,33 @@ export async function openSharedStores(
     stores.push(() => hostMetadata.close());
     await log.refresh();
     await tellOfOwn(repo, onNotice);
+    const keys = await keysOf(metadata, settings);
     const problem = () => availability.problem;
-    return { blocks, metadata, hostMetadata, shared: log, problem, close: () => closeAll(engines) };
+    return { blocks, metadata, hostMetadata, shared: log, keys, problem, close: () => closeAll(engines) };
   } catch (error) {
     await closeAll([...engines, ...stores]);
     throw error;
   }
 }
 
+/** Undefined unless a secret for them is named. @throws NodeError KEYS_SECRET_SHORT, KEYS_SECRET_WRONG */
+async function keysOf(metadata: MetadataStore, settings: SharedStoreSettings): Promise<SharedKeys | undefined> {
+  if (settings.keys_secret === undefined) return undefined;
+  return SharedKeys.open(metadata, await secretIn(settings.keys_secret, "the secret for keys"));
+}
+
+/** The text of a file, without the line's end. */
+async function secretIn(path: string, what: string): Promise<string> {
+  const text = await readFile(path, "utf8").catch((error: Error) => {
+    throw new NodeError(`the shared store: ${what} cannot be read: ${error.message}`, { cause: error });
+  });
+  return text.replace(/\r?\n$/, "");
+}
+
 /** With the password of the file, where one is named. */
 async function withPassword({ sql, sql_password }: SharedStoreSettings): Promise<string> {
   if (sql_password === undefined) return sql;
-  const text = await readFile(sql_password, "utf8").catch((error: Error) => {
-    throw new NodeError(`the shared store: the password of the database cannot be read: ${error.message}`, {
-      cause: error,
-    });
-  });
-  const password = encodeURIComponent(text.replace(/\r?\n$/, ""));
+  const password = encodeURIComponent(await secretIn(sql_password, "the password of the database"));
   return sql.replace(/^(postgres(?:ql)?:\/\/)([^:@/?]*)(?::[^@/?]*)?@/, `$1$2:${password}@`);
 }
 

@@ -6,6 +6,7 @@ import { decodeKey, type Key } from "../../storage/keystore/key.ts";
 import { type Keystore, self } from "../../storage/keystore/keystore.ts";
 import type { MetadataStore } from "../../storage/metadata/store.ts";
 import type { Repo } from "../../storage/repo/repo.ts";
+import type { WorkShares } from "../../storage/shared/work_shares.ts";
 import { failure, NodeError } from "../../util/errors.ts";
 import type { NodeLog } from "../../util/log.ts";
 import { checkRecord, compareRecords, isValidRecord } from "../ipns_record/check.ts";
@@ -33,6 +34,8 @@ export interface NamesDeps {
   readonly localValue: (key: Uint8Array) => Promise<Uint8Array | undefined>;
   /** Resolves when a network that is being opened is open; at once when there is none. */
   readonly opened: () => Promise<unknown>;
+  /** Where several hosts have the same keys: which of them are published again by this one. */
+  readonly shares?: WorkShares | undefined;
   /** Throws for a name that must not be resolved. */
   readonly requireServed?: ((name: string) => void) | undefined;
 }
@@ -80,12 +83,14 @@ export class Names {
   readonly #debug: boolean;
   readonly #localValue: NamesDeps["localValue"];
   readonly #opened: NamesDeps["opened"];
+  readonly #shares: WorkShares | undefined;
   readonly #published: PublishedRecords;
   readonly #resolver: Omit<ResolverDeps, "cache">;
   #own: Key | undefined;
   #online: Online | undefined;
 
-  constructor({ repo, metadata, keys, log, debug, localValue, opened, requireServed }: NamesDeps) {
+  constructor({ repo, metadata, keys, log, debug, localValue, opened, shares, requireServed }: NamesDeps) {
+    this.#shares = shares;
     this.#repo = repo;
     this.#keys = keys;
     this.#log = log;
@@ -114,12 +119,13 @@ export class Names {
       log,
       published,
       anyPeriod: this.#debug,
-      keys: () => this.#all(),
+      keys: () => this.#renewed(),
       publish,
     });
     const own = async (name: PeerId) => (await published.get(name))?.bytes;
     const transports = new RecordTransports({ ...network, published: own, log });
     this.#online = { transports, cache, republisher };
+    this.#shares?.join();
     republisher.start();
   }
 
@@ -134,6 +140,7 @@ export class Names {
     this.#online = undefined;
     online?.transports.stop();
     await online?.republisher.stop();
+    await this.#shares?.leave();
   }
 
   /** IPNS over pubsub; undefined while it is off. */
@@ -266,8 +273,11 @@ export class Names {
     return this.#own;
   }
 
-  async *#all(): AsyncGenerator<Key, void, undefined> {
-    for (const { name } of await this.#keys.list()) {
+  /** Those that this host publishes again. */
+  async *#renewed(): AsyncGenerator<Key, void, undefined> {
+    const division = await this.#shares?.division();
+    for (const { name, id } of await this.#keys.list()) {
+      if (name !== self && division?.isMine(id.toMultihash().bytes) === false) continue;
       const key = name === self ? this.#self() : await this.#keys.get(name);
       if (key !== undefined) yield key;
     }

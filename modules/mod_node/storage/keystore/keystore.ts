@@ -1,13 +1,10 @@
-/** The keystore: keys by name, in the files of the reference's keystore. */
-import { mkdir, readdir, readFile, rename, rm } from "node:fs/promises";
-import { join } from "node:path";
-import { base32 } from "../../formats/cid/multibase.ts";
+/** The keystore: keys by name. */
 import { compareNames } from "../../formats/dag_pb/dag_pb.ts";
 import type { PeerId } from "../../formats/peer_id.ts";
 import { mapConcurrent } from "../../util/async/map_concurrent.ts";
 import { NodeError } from "../../util/errors.ts";
-import { syncFolder, writeAtomically } from "../repo/atomic_file.ts";
 import { decodeKey, generateKey, type Key, type KeyOptions } from "./key.ts";
+import type { KeyHolder } from "./key_holder.ts";
 
 export interface NamedKey {
   readonly name: string;
@@ -17,48 +14,31 @@ export interface NamedKey {
 /** Name of the node's own key, which is in the configuration and not in the keystore. */
 export const self = "self";
 
-const prefix = "key_";
-const fileMode = 0o400;
-/** Bytes of a file name, on common file systems. */
-const MAX_FILE_NAME = 255;
 /** Files that are read concurrently. */
 const MAX_CONCURRENT = 16;
 
-const codec = base32;
-const fileOf = (name: string) => prefix + codec.encode(Buffer.from(name)).slice(1);
-
-/** Undefined for a file that is not a key. */
-function nameOf(file: string): string | undefined {
-  if (!file.startsWith(prefix)) return undefined;
-  try {
-    return Buffer.from(codec.decode(codec.prefix + file.slice(prefix.length))).toString();
-  } catch {
-    return undefined;
-  }
-}
-
+const taken = (name: string) => new NodeError(`key with name '${name}' already exists`);
 const unknown = (name: string) => new NodeError(`no key named ${name} was found`);
 
 /** Changes are durable when a call resolves. Every method throws NodeError with the reference's texts. */
 export class Keystore {
-  readonly #folder: string;
+  readonly #holder: KeyHolder;
   readonly #own: PeerId;
   /** Ends when the last change has ended. */
   #queue: Promise<unknown> = Promise.resolve();
 
-  /** `own` is the peer id of the node. The folder need not exist. */
-  constructor(folder: string, own: PeerId) {
-    this.#folder = folder;
+  /** `own` is the peer id of the node. */
+  constructor(holder: KeyHolder, own: PeerId) {
+    this.#holder = holder;
     this.#own = own;
   }
 
   /** The node's own key, then the others by name. */
   async list(): Promise<NamedKey[]> {
-    const files = await readdir(this.#folder).catch(absent);
-    const names = (files ?? []).map(nameOf).filter((name) => name !== undefined);
+    const names = await this.#holder.names();
     const keys: NamedKey[] = [{ name: self, id: this.#own }];
     const read = async (name: string) => ({ name, id: (await this.#read(name))?.id });
-    for await (const { name, id } of mapConcurrent(names.sort(compareNames), MAX_CONCURRENT, read)) {
+    for await (const { name, id } of mapConcurrent(names.toSorted(compareNames), MAX_CONCURRENT, read)) {
       if (id !== undefined) keys.push({ name, id });
     }
     return keys;
@@ -100,11 +80,11 @@ export class Keystore {
     return this.#change(async () => {
       const key = await this.#require(was);
       if (was === now) return { name: now, id: key.id, overwritten: false };
-      this.#requireName(now);
+      this.#holder.requireName(now);
       const overwritten = (await this.#read(now)) !== undefined;
-      if (overwritten && !force) throw new NodeError("key by that name already exists, refusing to overwrite");
-      await rename(this.#path(was), this.#path(now));
-      await syncFolder(this.#folder);
+      const done = overwritten && !force ? "taken" : await this.#holder.rename(was, now, force);
+      if (done === "taken") throw new NodeError("key by that name already exists, refusing to overwrite");
+      if (done === "missing") throw unknown(was);
       return { name: now, id: key.id, overwritten };
     });
   }
@@ -113,8 +93,7 @@ export class Keystore {
     if (name === self) throw new NodeError("cannot remove key with name 'self'");
     return this.#change(async () => {
       const { id } = await this.#require(name);
-      await rm(this.#path(name));
-      await syncFolder(this.#folder);
+      if (!(await this.#holder.remove(name))) throw unknown(name);
       return { name, id };
     });
   }
@@ -122,15 +101,14 @@ export class Keystore {
   #add(name: string, key: Key): Promise<NamedKey> {
     return this.#change(async () => {
       await this.#requireFree(name);
-      this.#requireName(name);
-      await mkdir(this.#folder, { recursive: true, mode: 0o700 });
-      await writeAtomically(this.#path(name), key.bytes, fileMode);
+      this.#holder.requireName(name);
+      if (!(await this.#holder.add(name, key.bytes))) throw taken(name);
       return { name, id: key.id };
     });
   }
 
   async #requireFree(name: string): Promise<void> {
-    if ((await this.#read(name)) !== undefined) throw new NodeError(`key with name '${name}' already exists`);
+    if ((await this.#read(name)) !== undefined) throw taken(name);
   }
 
   async #require(name: string): Promise<Key> {
@@ -140,24 +118,14 @@ export class Keystore {
   }
 
   async #read(name: string): Promise<Key | undefined> {
-    const path = this.#path(name);
-    const bytes = await readFile(path).catch(absent);
-    if (bytes === undefined) return undefined;
+    const bytes = await this.#holder.get(name);
     try {
-      return decodeKey(bytes);
+      return bytes && decodeKey(bytes);
     } catch (error) {
-      throw new NodeError(`the key file ${path} cannot be read: ${(error as Error).message}`, { cause: error });
+      throw new NodeError(`${this.#holder.describe(name)} cannot be read: ${(error as Error).message}`, {
+        cause: error,
+      });
     }
-  }
-
-  /** Refuses names that no file can have. */
-  #requireName(name: string): void {
-    if (name === "") throw new NodeError("key name must be at least one character");
-    if (fileOf(name).length > MAX_FILE_NAME) throw new NodeError(`open ${this.#path(name)}: file name too long`);
-  }
-
-  #path(name: string): string {
-    return join(this.#folder, fileOf(name));
   }
 
   #change<T>(change: () => Promise<T>): Promise<T> {
@@ -165,10 +133,4 @@ export class Keystore {
     this.#queue = done.catch(() => undefined);
     return done;
   }
-}
-
-/** A name that no file can have belongs to no key. */
-function absent(error: NodeJS.ErrnoException): undefined {
-  if (error.code === "ENOENT" || error.code === "ENAMETOOLONG") return undefined;
-  throw error;
 }

@@ -8,6 +8,7 @@ import { peerIdFromPrivateKey } from "@libp2p/peer-id";
 import { peerIdEncoder } from "#node/formats/peer_id.ts";
 import { openNode } from "#node/open.ts";
 import { generateKey } from "#node/storage/keystore/key.ts";
+import { KeyFiles } from "#node/storage/keystore/key_files.ts";
 import { Keystore } from "#node/storage/keystore/keystore.ts";
 import { type RpcHost, startRpc } from "./support.ts";
 
@@ -117,7 +118,7 @@ test("the reference and this node read each other's keystore", {
   const one = await run("key", "gen", "--type=ed25519", "one");
   const two = await run("key", "gen", "--type=rsa", "two/2");
   const ours = await generateKey({ type: "rsa" });
-  const keys = new Keystore(join(theirs, "keystore"), ours.id);
+  const keys = new Keystore(new KeyFiles(join(theirs, "keystore")), ours.id);
   const encode = peerIdEncoder("base36");
   const read = (await keys.list()).map(({ name, id }) => [name, encode(id)]);
   assert.deepEqual(read.slice(1), [

@@ -4,6 +4,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { before, type TestContext, test } from "node:test";
 import { generateKey, type Key } from "#node/storage/keystore/key.ts";
+import { KeyFiles } from "#node/storage/keystore/key_files.ts";
 import { Keystore } from "#node/storage/keystore/keystore.ts";
 
 let own: Key["id"];
@@ -16,7 +17,7 @@ async function opened(t: TestContext) {
   const top = await mkdtemp(join(tmpdir(), "modhost-keys-"));
   t.after(() => rm(top, { recursive: true }));
   const folder = join(top, "keystore");
-  return { folder, keys: new Keystore(folder, own) };
+  return { folder, keys: new Keystore(new KeyFiles(folder), own) };
 }
 
 const names = (list: readonly { name: string }[]) => list.map(({ name }) => name);
