@@ -102,6 +102,8 @@ export class Transport {
       },
       body: body === undefined ? null : sendable(body.payload, figures),
       signal: signal ?? null,
+      // A connection that has served HEAD is kept, too.
+      reset: false,
     });
   }
 

@@ -1,0 +1,119 @@
+/** Stands between a client and a server of any protocol, and fails as networks do, as a test says. */
+import { once } from "node:events";
+import { type AddressInfo, connect, createServer, type Server, type Socket } from "node:net";
+import { setTimeout as sleep } from "node:timers/promises";
+
+interface Pair {
+  readonly client: Socket;
+  readonly server: Socket;
+}
+
+export class FaultyTcp implements AsyncDisposable {
+  /** Milliseconds that each piece is under way, in each direction. */
+  latency = 0;
+  readonly #listener: Server;
+  readonly #target: number;
+  readonly #pairs = new Set<Pair>();
+  #refuses = false;
+  #hole: PromiseWithResolvers<void> | undefined;
+  #lose: { readonly pattern: RegExp; readonly done: () => void } | undefined;
+
+  private constructor(listener: Server, target: number) {
+    this.#listener = listener;
+    this.#target = target;
+  }
+
+  /** `target`: the port of the server, on the loopback. */
+  static async start(target: number): Promise<FaultyTcp> {
+    const listener = createServer({ pauseOnConnect: true }, (client) => proxy.#join(client));
+    const proxy = new FaultyTcp(listener, target);
+    listener.listen(0, "127.0.0.1");
+    await once(listener, "listening");
+    return proxy;
+  }
+
+  get port(): number {
+    return (this.#listener.address() as AddressInfo).port;
+  }
+
+  get connections(): number {
+    return this.#pairs.size;
+  }
+
+  /** Resets what is connected. */
+  cut(): void {
+    for (const { client, server } of this.#pairs) {
+      client.resetAndDestroy();
+      server.resetAndDestroy();
+    }
+  }
+
+  /** Resets what is connected and what connects, until `restore`. */
+  refuse(): void {
+    this.#refuses = true;
+    this.cut();
+  }
+
+  /** Nothing gets through, and nobody is told, until `restore`: then all of it does. */
+  swallow(): void {
+    this.#hole ??= Promise.withResolvers();
+  }
+
+  restore(): void {
+    this.#refuses = false;
+    this.#hole?.resolve();
+    this.#hole = undefined;
+  }
+
+  /** The next answer in which this stands is lost, and its connection reset: what it confirms took place. Resolves then. */
+  loseAnswer(pattern: RegExp): Promise<void> {
+    return new Promise((done) => {
+      this.#lose = { pattern, done };
+    });
+  }
+
+  async [Symbol.asyncDispose](): Promise<void> {
+    const closed = once(this.#listener, "close");
+    this.#listener.close();
+    this.refuse();
+    this.#hole?.resolve();
+    await closed;
+  }
+
+  #join(client: Socket): void {
+    if (this.#refuses) return void client.resetAndDestroy();
+    const server = connect(this.#target, "127.0.0.1");
+    const pair = { client, server };
+    this.#pairs.add(pair);
+    const reset = () => {
+      client.resetAndDestroy();
+      server.resetAndDestroy();
+    };
+    for (const socket of [client, server]) {
+      socket.setNoDelay(true).on("error", reset);
+      socket.on("close", () => client.destroyed && server.destroyed && this.#pairs.delete(pair));
+    }
+    this.#pump(client, server, () => false).catch(reset);
+    this.#pump(server, client, (piece) => this.#isLost(pair, piece)).catch(reset);
+  }
+
+  async #pump(from: Socket, to: Socket, isLost: (piece: Buffer) => boolean): Promise<void> {
+    for await (const piece of from as AsyncIterable<Buffer>) {
+      if (this.latency > 0) await sleep(this.latency);
+      while (this.#hole !== undefined) await this.#hole.promise;
+      if (isLost(piece)) return;
+      if (!to.write(piece) && !to.destroyed) await Promise.race([once(to, "drain"), once(to, "close")]);
+    }
+    to.end();
+  }
+
+  #isLost({ client, server }: Pair, piece: Buffer): boolean {
+    const lose = this.#lose;
+    if (lose === undefined || !lose.pattern.test(piece.toString("latin1"))) return false;
+    this.#lose = undefined;
+    client.resetAndDestroy();
+    server.resetAndDestroy();
+    lose.done();
+    return true;
+  }
+}
