@@ -5,8 +5,10 @@
 
 /** Milliseconds of such reads in one turn of the event loop: whoever reads on and on lets others have theirs. */
 const MAX_TURN_MS = 1;
-/** A read took longer on average than what is in memory does: the disk is being waited for. */
+/** Reads took so much longer on average than it takes to copy what is in memory: the disk is being waited for. */
 const SLOW_MS = 0.3;
+/** In which any machine copies. */
+const BYTES_PER_MS = 1024 * 1024;
 /** One that was interrupted by other work of the machine says no more than this. */
 const MAX_COUNTED_MS = 1;
 const WEIGHT = 0.1;
@@ -26,8 +28,8 @@ export class InlineReads {
     this.#now = now;
   }
 
-  /** Runs `read`; undefined when it is better not done here and now. */
-  run<T>(read: () => T): T | undefined {
+  /** Runs `read`, of so many bytes; undefined when it is better not done here and now. */
+  run<T>(bytes: number, read: () => T): T | undefined {
     const began = this.#now();
     if (this.#spent >= MAX_TURN_MS || began < this.#pausedUntil) return undefined;
     if (!this.#isTurning) {
@@ -40,7 +42,8 @@ export class InlineReads {
     const result = read();
     const ended = this.#now();
     this.#spent += ended - began;
-    this.#average += WEIGHT * (Math.min(ended - began, MAX_COUNTED_MS) - this.#average);
+    const waited = Math.max(0, ended - began - bytes / BYTES_PER_MS);
+    this.#average += WEIGHT * (Math.min(waited, MAX_COUNTED_MS) - this.#average);
     if (this.#average > SLOW_MS) {
       this.#average = 0;
       this.#pausedUntil = ended + PAUSE_MS;

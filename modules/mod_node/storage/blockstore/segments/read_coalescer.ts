@@ -117,10 +117,11 @@ export class ReadCoalescer {
   /** False where the thread pool is to read, also for what cannot be read. */
   #readInline(run: Run, { parts, give }: Target): boolean {
     const { segment, offset } = run[0].location;
-    const file = this.#files.ready(segment, offset, lengthOf(run));
+    const length = lengthOf(run);
+    const file = this.#files.ready(segment, offset, length);
     if (file?.readInline === undefined) return false;
     try {
-      const read = this.#inline.run(() => file.readInline?.(parts, offset));
+      const read = this.#inline.run(length, () => file.readInline?.(parts, offset));
       if (read !== undefined) give(read);
       return read !== undefined;
     } catch {

@@ -33,3 +33,19 @@ test("a block that cannot be read gives back its room", async () => {
   assert.equal(count, MAX_AHEAD_BYTES / mebibyte);
   other.end();
 });
+
+test("what was read already is held within the same bound, and is there at once", async () => {
+  const ahead = new Readahead<number, Uint8Array>(({ length }) => length);
+  const bytes = new Uint8Array(mebibyte);
+  let count = 0;
+  while (count < 10_000 && ahead.hold(count, bytes)) count += 1;
+  assert.equal(count, MAX_AHEAD_BYTES / mebibyte);
+  assert.equal(ahead.held(0), bytes);
+  assert.equal(ahead.take(0), bytes);
+  assert.equal(ahead.held(0), undefined);
+  assert.ok(ahead.hold(0, bytes), "its room was given back");
+  assert.deepEqual(new Set(ahead.end()), new Set([bytes]));
+  const { count: again, ahead: other } = await full(mebibyte, mebibyte);
+  assert.equal(again, MAX_AHEAD_BYTES / mebibyte);
+  other.end();
+});

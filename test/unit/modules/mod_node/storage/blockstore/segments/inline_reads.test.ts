@@ -15,8 +15,8 @@ import { folder, systemError } from "./workshop.ts";
 function timed() {
   let time = 0;
   const inline = new InlineReads(() => time);
-  const read = (ms: number) =>
-    inline.run(() => {
+  const read = (ms: number, bytes = 0) =>
+    inline.run(bytes, () => {
       time += ms;
       return "read";
     });
@@ -45,6 +45,13 @@ test("a disk that is waited for is left to the thread pool for a while; one read
   assert.equal(await readInTurn(0.01), undefined);
   pass(1);
   assert.equal(await readInTurn(0.01), "read");
+});
+
+test("many bytes take their time: that is no wait for the disk", async () => {
+  const { read } = timed();
+  const mebibyte = 2 ** 20;
+  for (let times = 0; times < 50; times += 1) assert.equal(await nextTurn(read(1, mebibyte)), "read");
+  assert.equal(await nextTurn(read(0.01)), "read");
 });
 
 /** Counts what is read where, and fails what is read inline with `fault`. */
