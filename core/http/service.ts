@@ -1,4 +1,5 @@
 import type { IncomingMessage } from "node:http";
+import type { Socket } from "node:net";
 import type Koa from "koa";
 import { badHost, VirtualHosts } from "./hosts.ts";
 import { namesOfCut } from "./in_flight.ts";
@@ -39,6 +40,8 @@ const connectionLimits = ["maxHeaderSize", "headTimeout", "idleTimeout", "maxStr
 
 /** Other processes of the server, as far as requests are concerned. */
 export interface RequestSiblings {
+  /** Sees each connection of plain HTTP first: serves it, or hands it to another process, within `patience` milliseconds. */
+  begins?(socket: Socket, serve: () => void, patience: number): void;
   /** Sees each request that comes to this process before anything is read of it. */
   arrived?(request: IncomingMessage): void;
   /** Another process answers the request. */
@@ -168,6 +171,13 @@ export class HttpService implements PipelineService {
   secure(tls: TlsSource): boolean {
     this.#tls = tls;
     return this.listeners.secure(tls);
+  }
+
+  /** Takes over a connection that speaks HTTP/1. */
+  connect(socket: Socket): void {
+    const serve = () => (this.#successor ?? this).listeners.connect(socket);
+    if (this.siblings?.begins === undefined) serve();
+    else this.siblings.begins(socket, serve, this.settings.headTimeout * 1000);
   }
 
   get #allListeners(): Listeners[] {

@@ -4,7 +4,6 @@ import type { Http2ServerRequest } from "node:http2";
 import type { Socket } from "node:net";
 import { pipeline } from "node:stream";
 import type { NodeRequest, NodeResponse } from "../http/node_messages.ts";
-import { decodePath, parseTarget } from "../http/paths.ts";
 import { connectionFields, joinSockets, wholeBody } from "../http/relay.ts";
 import type { RequestSiblings } from "../http/service.ts";
 import type { Handover } from "../http/upgrade.ts";
@@ -12,7 +11,8 @@ import { Agent, request as openRequest } from "../util/node_http.ts";
 import { peerOf } from "../worker/forward.ts";
 import { inAscii, PEER_FIELD } from "../worker/messages.ts";
 import type { Shared } from "./messages.ts";
-import { sharedPaths } from "./shared_paths.ts";
+import { requestPath, sharedPaths } from "./shared_paths.ts";
+import { type PassConnection, steer } from "./steering.ts";
 
 /** A connection that nobody uses is closed after so long: sooner than the first process closes it. Milliseconds. */
 const IDLE_MS = 4000;
@@ -32,7 +32,10 @@ export class Elsewhere implements RequestSiblings {
   /** Resolves with the next first process. */
   #next = Promise.withResolvers<void>();
 
-  constructor(shared: Shared | undefined) {
+  readonly #pass: PassConnection;
+
+  constructor(shared: Shared | undefined, pass: PassConnection) {
+    this.#pass = pass;
     if (shared !== undefined) this.use(shared);
   }
 
@@ -48,8 +51,12 @@ export class Elsewhere implements RequestSiblings {
     this.#agent.destroy();
   }
 
+  begins(socket: Socket, serve: () => void, patience: number): void {
+    steer(socket, serve, patience, { isShared: (path) => this.#isShared(path), pass: this.#pass });
+  }
+
   takes({ url = "" }: NodeRequest): boolean {
-    const path = pathOf(url);
+    const path = requestPath(url);
     return path !== undefined && this.#isShared(path);
   }
 
@@ -186,15 +193,6 @@ async function within(awaited: Promise<void>, ms: number): Promise<boolean> {
   const isThere = await Promise.race([awaited.then(() => true), late.promise]);
   clearTimeout(timer);
   return isThere;
-}
-
-/** Decoded; undefined for what is no path, which each process refuses itself. */
-function pathOf(url: string): string | undefined {
-  const end = url.indexOf("?");
-  const raw = end < 0 ? url : url.slice(0, end);
-  if (raw.startsWith("/") && !raw.includes("%") && !raw.includes("/.") && !raw.includes("//")) return raw;
-  const target = parseTarget(url);
-  return target && decodePath(target.rawPath);
 }
 
 const isHttp2 = (request: NodeRequest): request is Http2ServerRequest => request.httpVersionMajor > 1;

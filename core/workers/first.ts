@@ -1,12 +1,13 @@
 /** The first process of a server: runs every module, opens the ports, and answers what is its own for the others. */
 import { randomBytes } from "node:crypto";
 import { rmSync } from "node:fs";
-import { createServer, type Server, type Socket } from "node:net";
+import { createServer, type Server, Socket, type SocketConstructorOpts } from "node:net";
 import { join } from "node:path";
 import type { FollowStep, Siblings } from "../host.ts";
 import type { HttpModule, RequestSiblings } from "../http/index.ts";
 import { reasonOf } from "../util/errors.ts";
 import { admit } from "../worker/http.ts";
+import type { TakeConnection } from "./link.ts";
 import type { PortFacts, Shared, WorkerState } from "./messages.ts";
 import type { JoiningModule, MemberDeps, Role } from "./role.ts";
 import { pathsOf } from "./shared_paths.ts";
@@ -15,6 +16,11 @@ export class FirstMember implements Role {
   readonly siblings: Siblings;
   readonly module: JoiningModule;
   readonly handlers: Role["handlers"];
+  readonly passed: TakeConnection = (handle, head) => {
+    const socket = new Socket({ handle, allowHalfOpen: true } as SocketConstructorOpts);
+    socket.on("error", () => undefined).unshift(head);
+    this.#connect(socket);
+  };
   readonly #deps: MemberDeps;
   readonly #token = randomBytes(16).toString("hex");
   readonly #path: string;
@@ -49,7 +55,10 @@ export class FirstMember implements Role {
   }
 
   async running(): Promise<void> {
-    const server = createServer({ allowHalfOpen: true, noDelay: true }, (socket) => this.#connect(socket));
+    const server = createServer({ allowHalfOpen: true, noDelay: true }, (socket) => {
+      this.#inner.add(socket);
+      this.#connect(socket);
+    });
     this.#server = server;
     await new Promise<void>((resolve, reject) => void server.once("error", reject).listen(this.#path, resolve));
     this.#isRunning = true;
@@ -76,9 +85,8 @@ export class FirstMember implements Role {
     },
   };
 
-  /** A connection of another process is one like any other, but for what `arrived` reads of its requests. */
+  /** A connection that comes from another process is one like any other, but for what `arrived` reads of its requests. */
   #connect(socket: Socket): void {
-    this.#inner.add(socket);
     socket.on("error", () => undefined);
     try {
       this.#deps.host()?.connect("http", socket);

@@ -1,6 +1,6 @@
 /** The listening sockets of a server, which the supervisor keeps open and nobody of it listens on. */
 import type { LentSockets, ListeningHandle } from "../ports/lent.ts";
-import type { Link } from "./link.ts";
+import { closeHandle, type Link } from "./link.ts";
 import type { PortFacts } from "./messages.ts";
 
 interface Kept {
@@ -18,7 +18,7 @@ export class KeptPorts {
     for (const [key, { facts, handle }] of this.#kept) {
       if (keys.has(key)) continue;
       this.#kept.delete(key);
-      close(handle);
+      closeHandle(handle);
       changed.add(facts.name);
     }
     for (const facts of ports) {
@@ -26,7 +26,7 @@ export class KeptPorts {
       if (handle === undefined) continue;
       if (this.#kept.has(facts.key)) {
         // The same socket once more, from a process that was given it.
-        close(handle);
+        closeHandle(handle);
         continue;
       }
       this.#kept.set(facts.key, { facts, handle });
@@ -49,11 +49,7 @@ export class KeptPorts {
   }
 
   close(): void {
-    for (const { handle } of this.#kept.values()) close(handle);
+    for (const { handle } of this.#kept.values()) closeHandle(handle);
     this.#kept.clear();
   }
-}
-
-function close(handle: ListeningHandle): void {
-  (handle as { close?(): void }).close?.();
 }

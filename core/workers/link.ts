@@ -1,4 +1,5 @@
 /** The way between the supervisor and one of its processes: calls, and listening sockets beside them. */
+import type { Socket } from "node:net";
 import type { ListeningHandle } from "../ports/lent.ts";
 import { Channel, type Port } from "../worker/channel.ts";
 
@@ -15,19 +16,30 @@ interface SocketMessage {
   readonly socket: string;
 }
 
+/** A connection, with what has been read of it. */
+interface ConnectionMessage {
+  readonly connection: Uint8Array;
+}
+
+/** Takes connections; who takes one closes it. */
+export type TakeConnection = (handle: ListeningHandle, head: Uint8Array) => void;
+
 export class Link {
   readonly channel: Channel;
   readonly #far: FarEnd;
   /** Sockets that have come, by key, until somebody takes them. */
   readonly #sockets = new Map<string, ListeningHandle>();
 
-  constructor(far: FarEnd, handlers: Handlers) {
+  constructor(far: FarEnd, handlers: Handlers, taken: TakeConnection = closeHandle) {
     this.#far = far;
     const port: Port = {
       postMessage: (message) => this.#send(message),
       on: (_event, listener) =>
         far.on("message", (message, handle) => {
-          if (!isSocket(message)) listener(message as Parameters<typeof listener>[0]);
+          if (isConnection(message)) {
+            // One whose client has gone meanwhile comes without a handle.
+            if (handle !== undefined) taken(handle as ListeningHandle, message.connection);
+          } else if (!isSocket(message)) listener(message as Parameters<typeof listener>[0]);
           else if (handle !== undefined) this.#sockets.set(message.socket, handle as ListeningHandle);
         }),
     };
@@ -39,6 +51,19 @@ export class Link {
     this.#send({ socket: key } satisfies SocketMessage, handle);
   }
 
+  /** Hands a connection over, of which this has been read: here it is gone. */
+  pass(socket: Socket, head: Uint8Array): void {
+    const { _handle: handle } = socket as unknown as { _handle: (ListeningHandle & { readStop?(): void }) | null };
+    if (handle === null) return;
+    handle.readStop?.();
+    // The other end has a descriptor of its own by then.
+    this.passHandle(handle, head, () => socket.destroy());
+  }
+
+  passHandle(handle: ListeningHandle, head: Uint8Array, sent: () => void): void {
+    this.#send({ connection: head } satisfies ConnectionMessage, handle, sent);
+  }
+
   /** A socket that has come; undefined where none has. */
   take(key: string): ListeningHandle | undefined {
     const handle = this.#sockets.get(key);
@@ -47,9 +72,18 @@ export class Link {
   }
 
   /** A message to a process that has gone is lost; who waits for its answer hears of the end by `channel.end`. */
-  #send(message: unknown, handle?: ListeningHandle): void {
-    if (this.#far.connected) this.#far.send?.(message, handle, undefined, () => undefined);
+  #send(message: unknown, handle?: ListeningHandle, sent: () => void = () => undefined): void {
+    if (this.#far.connected) this.#far.send?.(message, handle, undefined, sent);
+    else sent();
   }
+}
+
+export function closeHandle(handle: ListeningHandle): void {
+  (handle as { close?(): void }).close?.();
+}
+
+function isConnection(message: unknown): message is ConnectionMessage {
+  return typeof message === "object" && message !== null && "connection" in message;
 }
 
 function isSocket(message: unknown): message is SocketMessage {

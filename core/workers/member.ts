@@ -41,7 +41,7 @@ export class Member {
       (...values: unknown[]) => {
         return (this.#role?.handlers[name] as ((...values: unknown[]) => unknown) | undefined)?.(...values);
       };
-    this.link = new Link(process as unknown as FarEnd, {
+    const handlers = {
       begin: (begin: Begin) => this.#begun.resolve(begin),
       stop: (signal: string | undefined) => this.#program?.stop(signal),
       reload: () => this.#program?.reload(),
@@ -49,7 +49,8 @@ export class Member {
       step: (step: FollowStep) => this.#make(step),
       log: (line: string, from: number | undefined) => this.#program?.host().shared.relayLog(line, from),
       ...Object.fromEntries(["shared", "ports", "sibling", "left", "figures"].map((name) => [name, role(name)])),
-    });
+    };
+    this.link = new Link(process as unknown as FarEnd, handlers, (handle, head) => this.#role?.passed?.(handle, head));
     // Without the supervisor nobody looks after this process.
     process.on("disconnect", () => {
       this.link.channel.end(new Error("the supervisor has gone"));

@@ -23,7 +23,7 @@ export class OtherMember implements Role {
 
   constructor(deps: MemberDeps) {
     this.#deps = deps;
-    this.#elsewhere = new Elsewhere(deps.begin.shared);
+    this.#elsewhere = new Elsewhere(deps.begin.shared, (socket, head) => deps.link.pass(socket, head));
     this.#modules = new Set(deps.begin.shared?.modules);
     this.siblings = {
       // Its own module of this name is given, and joins the host with the others.

@@ -1,7 +1,7 @@
 /** One process of a server, as the supervisor sees it. */
 import { type ChildProcess, spawn } from "node:child_process";
 import type { Channel } from "../worker/channel.ts";
-import { Link } from "./link.ts";
+import { Link, type TakeConnection } from "./link.ts";
 import { type Begin, WORKER } from "./messages.ts";
 
 /** Milliseconds after which one that was asked to end, or whose stop takes longer than it may, is killed. */
@@ -23,6 +23,8 @@ export interface WorkerProcessDeps {
   readonly inherits: boolean;
   /** What it may ask. */
   handlers(from: WorkerProcess): ConstructorParameters<typeof Channel>[1];
+  /** It passes a connection on. */
+  readonly passed: TakeConnection;
   /** Takes what it prints, whole lines at a time. */
   printed(stream: "stdout" | "stderr", text: string): void;
 }
@@ -54,14 +56,15 @@ export class WorkerProcess {
     }
     const ended = Promise.withResolvers<Ended>();
     this.ended = ended.promise;
-    this.link = new Link(child as never, {
+    const handlers = {
       ...deps.handlers(this),
       up: () => this.#up.resolve(),
       running: () => {
         this.isRunning = true;
         this.#running.resolve();
       },
-    });
+    };
+    this.link = new Link(child as never, handlers, deps.passed);
     const left = (how: string, code: number | null) => {
       this.isRunning = false;
       const error = new Error(`process ${number} ${how}`);

@@ -1,5 +1,6 @@
 /** Which requests are those of the first process: told by their paths, whatever the host. */
 import type { HttpModule } from "../http/index.ts";
+import { decodePath, parseTarget } from "../http/paths.ts";
 import type { Shared } from "./messages.ts";
 
 export type SharedPaths = Pick<Shared, "everything" | "exact" | "below">;
@@ -20,6 +21,15 @@ export function pathsOf(http: HttpModule | undefined, shared: ReadonlySet<string
   const isEverywhere = (layer: { module: string }) => shared.has(layer.module);
   const everything = below.has("") || http.claimants().some(isEverywhere) || http.middleware().some(isEverywhere);
   return { everything, exact: [...exact].sort(), below: [...below].sort() };
+}
+
+/** The path of a request's target, decoded; undefined for what is none, which each process refuses itself. */
+export function requestPath(target: string): string | undefined {
+  const end = target.indexOf("?");
+  const raw = end < 0 ? target : target.slice(0, end);
+  if (raw.startsWith("/") && !raw.includes("%") && !raw.includes("/.") && !raw.includes("//")) return raw;
+  const parsed = parseTarget(target);
+  return parsed && decodePath(parsed.rawPath);
 }
 
 /** Looks requests up. */

@@ -10,6 +10,7 @@ import type { LogLevel } from "../types.ts";
 import { reasonOf } from "../util/errors.ts";
 import { KeptPorts } from "./kept_ports.ts";
 import type { PortFacts, Shared, WorkerState } from "./messages.ts";
+import { PassedConnections } from "./passed.ts";
 import { type Ended, WorkerProcess, type WorkerProcessDeps } from "./process.ts";
 import { Steps } from "./steps.ts";
 
@@ -19,7 +20,7 @@ const MAX_PAUSE_MS = 30_000;
 /** One that has run for so long has not ended soon. */
 const STEADY_MS = 60_000;
 
-export interface SupervisorDeps extends Omit<WorkerProcessDeps, "handlers" | "printed"> {
+export interface SupervisorDeps extends Omit<WorkerProcessDeps, "handlers" | "passed" | "printed"> {
   readonly count: number;
   /** Seconds in which a process has to end that was asked to. */
   readonly stopTimeout: number;
@@ -46,6 +47,8 @@ export class Supervisor {
   readonly #folder = mkdtempSync(join(tmpdir(), "modhost-"));
   readonly #ports = new KeptPorts();
   readonly #steps = new Steps();
+  /** Connections on their way to the first process. */
+  readonly #passed = new PassedConnections(() => (this.#first?.isRunning === true ? this.#first.link : undefined));
   readonly #over = Promise.withResolvers<void>();
   #shared: Shared | undefined;
   #isStopping = false;
@@ -88,6 +91,7 @@ export class Supervisor {
     await Promise.all(others.map(end));
     await end(first);
     this.#ports.close();
+    this.#passed.close();
     rmSync(this.#folder, { recursive: true, force: true });
     this.#over.resolve();
   }
@@ -123,6 +127,7 @@ export class Supervisor {
       ...this.#deps,
       sockets: number === 1 ? this.#deps.sockets : [],
       handlers: (from) => this.#handlers(from),
+      passed: (handle, head) => this.#passed.take(handle, head),
       printed: (stream, text) => this.#deps.print(stream, text),
     });
     slot.process = child;
@@ -131,6 +136,7 @@ export class Supervisor {
     const held = number === 1 ? this.#ports.giveAll(child.link) : [];
     const begin = { number, count: this.#deps.count, folder: this.#folder, steps: this.#steps.all(), held };
     await child.begin({ ...begin, shared: number === 1 ? undefined : this.#shared });
+    if (number === 1) this.#passed.flush();
   }
 
   #ended(slot: Slot, child: WorkerProcess, { how, code }: Ended): void {

@@ -64,7 +64,7 @@ export default function http(module: Module): HttpModule {
     name: "http",
     scheme: "http",
     half_open: true,
-    onconnect: (socket) => service.listeners.connect(socket),
+    onconnect: (socket) => service.connect(socket),
   });
   module.provides("net", {
     name: "https",
