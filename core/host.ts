@@ -49,6 +49,7 @@ class ModuleHost implements Host {
     bus: this.#bus,
     log: () => this.#log,
     parts: () => this.#running,
+    others: () => this.#options.siblings?.states?.() ?? [],
     isAudited: () => this.#listens() && !isFollower(this.#options),
     announce: (event, data) => this.#announce(event, data),
     change: (kind, name, host, progress) => this.#change(kind, name, host, progress),

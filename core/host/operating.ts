@@ -34,7 +34,7 @@ import type { Log } from "../util/log.ts";
 import { packageVersion } from "../util/package.ts";
 import type { HostParts } from "./parts.ts";
 import { attempt, dataFolder } from "./reading.ts";
-import type { Host } from "./types.ts";
+import type { Host, SiblingState } from "./types.ts";
 
 export interface OperatingDeps {
   readonly host: Host;
@@ -42,6 +42,8 @@ export interface OperatingDeps {
   log(): Log;
   /** Undefined before the configuration is read. */
   parts(): HostParts | undefined;
+  /** How the other processes of the server are. */
+  others(): readonly SiblingState[];
   /** Changes are written to the audit file. */
   isAudited(): boolean;
   announce(event: string, data: unknown): void;
@@ -145,6 +147,7 @@ export class Operating implements ServerDeps {
   status(): ServerStatus {
     const { host } = this.#deps;
     const { config } = host;
+    const others = this.#deps.others();
     const isServing = host.modules().some(({ name, status }) => name === "http" && status === "loaded");
     return {
       version: packageVersion(),
@@ -156,9 +159,13 @@ export class Operating implements ServerDeps {
       addresses: host.listening(),
       modules: host.modules(),
       certificates: this.certificates(),
-      connections: host.connections(),
-      requests: isServing ? host.exports<HttpModule>("http").active() : [],
-      warnings: this.#warnings(),
+      connections: others.reduce((sum, { connections }) => sum + connections, host.connections()),
+      requests: [
+        ...(isServing ? host.exports<HttpModule>("http").active() : []),
+        ...others.flatMap(({ requests }) => requests),
+      ],
+      warnings: [...this.#warnings(), ...others.flatMap(failedThere)],
+      ...(others.length === 0 ? {} : { processes: others.map(processOf) }),
     };
   }
 
@@ -228,6 +235,12 @@ export class Operating implements ServerDeps {
     );
     this.#audit.append(change);
   }
+}
+
+const processOf = ({ number, pid, connections }: SiblingState) => ({ number, pid, connections });
+
+function failedThere({ number, failed }: SiblingState): string[] {
+  return failed.map((name) => `The module ${name} is not loaded in process ${number}`);
 }
 
 function notIssued(certificates: readonly CertificateState[]): string[] {

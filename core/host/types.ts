@@ -74,6 +74,10 @@ export interface SiblingState {
   readonly requests: readonly string[];
   /** Modules that are not loaded there. */
   readonly failed: readonly string[];
+  /** Seconds of CPU time so far. */
+  readonly cpu: number;
+  /** Resident bytes. */
+  readonly memory: number;
 }
 
 /** The other processes of a server of several. */

@@ -49,7 +49,14 @@ export {
   viaOf,
 } from "./relay_fields.ts";
 export { relayedAnswer } from "./relayed_answer.ts";
-export { latencyBounds, RequestCounts, RouteCounts, requestCounting, statusClasses } from "./request_counts.ts";
+export {
+  type CountedElsewhere,
+  latencyBounds,
+  RequestCounts,
+  RouteCounts,
+  requestCounting,
+  statusClasses,
+} from "./request_counts.ts";
 export { roomToSend } from "./response.ts";
 export type { MountPlace, RouteInfo } from "./route.ts";
 export { type Explanation, HttpService, type RequestSiblings, type ServiceFigures } from "./service.ts";

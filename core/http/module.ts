@@ -1,7 +1,6 @@
 import type Koa from "koa";
-import type { Module } from "../types.ts";
 import type { DescribedLayer, LayerInfo, MiddlewareLayer } from "./layer.ts";
-import type { RequestCounts } from "./request_counts.ts";
+import type { RequestCounting } from "./request_counts.ts";
 import type { RouteInfo } from "./route.ts";
 import type { Explanation, HttpService } from "./service.ts";
 import type { HttpSettings } from "./settings.ts";
@@ -21,7 +20,7 @@ export interface HttpModule {
   /** What is being answered: a line each, such as `GET /path (3 s)`, the oldest first. */
   active(): string[];
   /** Requests by route: counted, once for all, while any module that has asked for them is loaded. */
-  counts(asker: Module): RequestCounts;
+  readonly counts: RequestCounting;
   /** Those that began more than so many seconds ago, and do not end by being told that the server stops. */
   lasting(seconds: number): string[];
   /**

@@ -84,6 +84,22 @@ export class RouteCounts {
     add(BUCKETS + bucket, 1);
   }
 
+  /** As `absorb` takes it. */
+  get numbers(): readonly number[] {
+    return [...this.#numbers];
+  }
+
+  /** What came since the numbers were these; undefined for nothing. */
+  since(before: readonly number[] | undefined): readonly number[] | undefined {
+    const numbers = Array.from(this.#numbers, (value, at) => value - (before?.[at] ?? 0));
+    return numbers.some((value) => value !== 0) ? numbers : undefined;
+  }
+
+  /** Adds numbers of another process. */
+  absorb(numbers: readonly number[]): void {
+    for (let at = 0; at < LENGTH; at += 1) this.#numbers[at] = this.#at(at) + (numbers[at] ?? 0);
+  }
+
   /** Takes over what another has counted. */
   add(other: RouteCounts): void {
     for (let at = 0; at < LENGTH; at += 1) this.#numbers[at] = this.#at(at) + other.#at(at);
@@ -94,7 +110,16 @@ export class RouteCounts {
   }
 }
 
+/** What a route of another process has done since that told it before. */
+export interface CountedElsewhere {
+  readonly module: string;
+  readonly route: string;
+  readonly numbers: readonly number[];
+}
+
 export class RequestCounts {
+  /** Somebody wants them. */
+  isAsked = false;
   /** By route; hardly ever do two modules have the same. */
   readonly #byRoute = new Map<string, RouteCounts[]>();
   #known = 0;
@@ -111,6 +136,11 @@ export class RequestCounts {
 
   count(event: HttpFinishedEvent): void {
     this.#of(event.module ?? NONE, event.route ?? NONE).count(event);
+  }
+
+  /** Adds what was counted in another process of the server. */
+  absorb(counted: readonly CountedElsewhere[]): void {
+    for (const { module, route, numbers } of counted) this.#of(module, route).absorb(numbers);
   }
 
   /** What is loaded and unloaded over the years must not add up. */
@@ -139,22 +169,31 @@ export class RequestCounts {
 }
 
 /** Counts for all who ask, once, and only while somebody does. */
-export function requestCounting(module: Module): (asker: Module) => RequestCounts {
+export interface RequestCounting {
+  (asker: Module): RequestCounts;
+  /** What is counted, for whoever does not count itself. */
+  readonly all: RequestCounts;
+}
+
+export function requestCounting(module: Module): RequestCounting {
   const counts = new RequestCounts();
   const askers = new Set<symbol>();
   let end: (() => void) | undefined;
   module.hook("module-unloaded", (event) => counts.forget(event.module));
-  return (asker) => {
+  const ask = (asker: Module) => {
     const mark = Symbol(asker.name);
     askers.add(mark);
+    counts.isAsked = true;
     end ??= module.server.follow("http-finished", (event) => counts.count(event));
     const leave = () => {
       askers.delete(mark);
       if (askers.size > 0) return;
+      counts.isAsked = false;
       end?.();
       end = undefined;
     };
     asker.on_release("count of requests", leave, "follower");
     return counts;
   };
+  return Object.assign(ask, { all: counts });
 }

@@ -14,6 +14,8 @@ export interface MetricDeclaration {
   readonly labels?: readonly string[];
   /** Of a histogram: upper bounds, ascending, without infinity. */
   readonly buckets?: readonly number[];
+  /** What stands for a server of several processes: the sum of their values, or the greatest. Default "sum". */
+  readonly processes?: "sum" | "max";
   /** Combinations of label values; those beyond share one whose labels are all "other". Default 1,000. */
   readonly max_series?: number;
 }

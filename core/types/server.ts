@@ -132,4 +132,14 @@ export interface ServerStatus {
   readonly requests: readonly string[];
   /** What an operator should look at. */
   readonly warnings: readonly string[];
+  /** Of a server of several processes: the others, as they were a second ago. Their connections and requests are among those above. */
+  readonly processes?: readonly ServerProcess[];
+}
+
+/** One of several processes that serve, beside the first. */
+export interface ServerProcess {
+  /** From 2. */
+  readonly number: number;
+  readonly pid: number;
+  readonly connections: number;
 }

@@ -4,13 +4,16 @@ import { rmSync } from "node:fs";
 import { createServer, type Server, Socket, type SocketConstructorOpts } from "node:net";
 import { join } from "node:path";
 import type { FollowStep, Siblings } from "../host.ts";
-import type { HttpModule, RequestSiblings } from "../http/index.ts";
+import type { CountedElsewhere, HttpModule, RequestSiblings } from "../http/index.ts";
+import type { Module } from "../types.ts";
 import { reasonOf } from "../util/errors.ts";
 import { admit } from "../worker/http.ts";
+import { type CollectedThere, workerFigures } from "./figures.ts";
 import type { TakeConnection } from "./link.ts";
 import type { PortFacts, Shared, WorkerState } from "./messages.ts";
 import type { JoiningModule, MemberDeps, Role } from "./role.ts";
 import { pathsOf } from "./shared_paths.ts";
+import { httpOf, stateOf } from "./state.ts";
 
 export class FirstMember implements Role {
   readonly siblings: Siblings;
@@ -29,6 +32,7 @@ export class FirstMember implements Role {
   readonly #states = new Map<number, WorkerState>();
   readonly #told = new Set<string>();
   #server: Server | undefined;
+  #ends = 0;
   #isTelling = false;
   #isRunning = false;
   #last = "";
@@ -43,15 +47,29 @@ export class FirstMember implements Role {
       follow: (step, told) => this.#follow(step, told),
       states: () => [...this.#states.values()],
     };
-    this.module = {
-      name: "workers",
-      global: true,
-      load: (module) => void module.add_item("http-siblings", this.#requests),
-    };
+    this.module = { name: "workers", global: true, load: (module) => this.#join(module) };
     this.handlers = {
-      sibling: (state: WorkerState) => void this.#states.set(state.number, state),
-      left: (number: number) => void this.#states.delete(number),
+      sibling: (state: WorkerState, counted: readonly CountedElsewhere[]) => {
+        this.#states.set(state.number, state);
+        this.#http()?.counts.all.absorb(counted);
+      },
+      left: (number: number) => {
+        this.#states.delete(number);
+        this.#ends += 1;
+      },
     };
+  }
+
+  #join(module: Module): void {
+    module.add_item("http-siblings", this.#requests);
+    const all = () => [stateOf(1, this.#deps.host()), ...this.#states.values()];
+    module.provides(
+      "metrics",
+      workerFigures(all, () => this.#ends),
+    );
+    module.add_item("metrics-elsewhere", {
+      collect: async () => ((await this.#deps.link.channel.call("gather", "figures")) as CollectedThere[][]).flat(),
+    });
   }
 
   async running(): Promise<void> {
@@ -120,10 +138,14 @@ export class FirstMember implements Role {
     const host = this.#deps.host();
     if (host === undefined || host.state !== "running") return;
     const modules = [...host.shared.modules(), this.module.name];
-    const http = host.modules().some(({ name, status }) => name === "http" && status === "loaded")
-      ? host.exports<HttpModule>("http")
-      : undefined;
-    const shared: Shared = { modules, ...pathsOf(http, new Set(modules)), socket: this.#path, token: this.#token };
+    const http = this.#http();
+    const shared: Shared = {
+      modules,
+      ...pathsOf(http, new Set(modules)),
+      isCounted: http?.counts.all.isAsked === true,
+      socket: this.#path,
+      token: this.#token,
+    };
     const text = JSON.stringify(shared);
     if (text === this.#last) return;
     this.#last = text;
@@ -134,6 +156,10 @@ export class FirstMember implements Role {
         this.#deps.begin.count,
       );
     }
+  }
+
+  #http(): HttpModule | undefined {
+    return httpOf(this.#deps.host());
   }
 
   async #follow(step: FollowStep, told: (what: string) => void): Promise<void> {

@@ -17,6 +17,8 @@ export interface Shared {
   /** Paths of its apps: these, and those that begin with one of `below` and a slash, or are the same. */
   readonly exact: readonly string[];
   readonly below: readonly string[];
+  /** Requests are to be counted. */
+  readonly isCounted: boolean;
   /** Where it takes requests of the other processes, and what each has to bring. */
   readonly socket: string;
   readonly token: string;

@@ -1,13 +1,15 @@
 /** A process of a server beside the first: listens on what that one has opened, and hands over what is its own. */
 import type { Siblings } from "../host.ts";
-import type { HttpModule } from "../http/index.ts";
 import { moduleName } from "../module/locate.ts";
 import type { LentSockets } from "../ports/lent.ts";
+import type { Module } from "../types.ts";
 import { Elsewhere } from "./elsewhere.ts";
-import type { Shared, WorkerState } from "./messages.ts";
+import { CountedHere, OwnFigures } from "./figures.ts";
+import type { Shared } from "./messages.ts";
 import type { JoiningModule, MemberDeps, Role } from "./role.ts";
+import { httpOf, stateOf } from "./state.ts";
 
-/** How often it is told how this process is, where that has changed, milliseconds. */
+/** How often it is told how this process is, milliseconds. */
 const TELL_MS = 1000;
 
 export class OtherMember implements Role {
@@ -19,11 +21,15 @@ export class OtherMember implements Role {
   #modules: ReadonlySet<string>;
   #portsChanged: (service: string) => void = () => undefined;
   #telling: NodeJS.Timeout | undefined;
-  #last = "";
+  readonly #counted = new CountedHere();
+  #isCounted: boolean;
+  #joined: Module | undefined;
+  #figures: OwnFigures | undefined;
 
   constructor(deps: MemberDeps) {
     this.#deps = deps;
     this.#elsewhere = new Elsewhere(deps.begin.shared, (socket, head) => deps.link.pass(socket, head));
+    this.#isCounted = deps.begin.shared?.isCounted === true;
     this.#modules = new Set(deps.begin.shared?.modules);
     this.siblings = {
       // Its own module of this name is given, and joins the host with the others.
@@ -38,13 +44,19 @@ export class OtherMember implements Role {
     this.module = {
       name: "workers",
       global: true,
-      load: (module) => void module.add_item("http-siblings", this.#elsewhere),
+      load: (module) => {
+        this.#joined = module;
+        this.#figures = new OwnFigures(module);
+        module.add_item("http-siblings", this.#elsewhere);
+      },
     };
     this.handlers = {
       shared: (shared: Shared) => {
         this.#modules = new Set(shared.modules);
+        this.#isCounted = shared.isCounted;
         this.#elsewhere.use(shared);
       },
+      figures: () => this.#figures?.collect() ?? [],
       ports: (service: string) => this.#portsChanged(service),
     };
   }
@@ -70,20 +82,9 @@ export class OtherMember implements Role {
   }
 
   #tell(): void {
-    const host = this.#deps.host();
-    if (host === undefined) return;
-    const modules = host.modules();
-    const isServing = modules.some(({ name, status }) => name === "http" && status === "loaded");
-    const state: WorkerState = {
-      number: this.#deps.begin.number,
-      pid: process.pid,
-      connections: host.connections(),
-      requests: isServing ? host.exports<HttpModule>("http").active() : [],
-      failed: modules.flatMap(({ name, status }) => (status === "loaded" ? [] : [name])),
-    };
-    const text = JSON.stringify(state);
-    if (text === this.#last) return;
-    this.#last = text;
-    this.#deps.link.channel.tell("state", state);
+    const http = httpOf(this.#deps.host());
+    const isCounted = this.#isCounted && http !== undefined && this.#joined !== undefined;
+    const counted = isCounted ? this.#counted.take(http, this.#joined as Module) : [];
+    this.#deps.link.channel.tell("state", stateOf(this.#deps.begin.number, this.#deps.host()), counted);
   }
 }

@@ -170,7 +170,8 @@ export class Supervisor {
       return {
         ...common,
         sockets: (service: string, known: readonly string[]) => this.#ports.give(from.link, service, known),
-        state: (state: WorkerState) => this.#first?.channel.tell("sibling", state),
+        state: (state: WorkerState, counted: readonly unknown[]) =>
+          this.#first?.channel.tell("sibling", state, counted),
       };
     }
     return {

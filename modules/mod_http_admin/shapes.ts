@@ -94,8 +94,9 @@ export const shapes: Readonly<Record<string, Schema>> = {
       connections: integer,
       requests: list(text),
       warnings: list(text),
+      processes: list(object({ number: integer, pid: integer, connections: integer })),
     },
-    ["config"],
+    ["config", "processes"],
   ),
   Route: object({ method: text, path: text, host: text, app: text, module: text, kind: text }),
   Middleware: object(

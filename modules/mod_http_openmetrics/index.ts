@@ -7,7 +7,7 @@ import { contentTypes, expose, type Family, formatFor } from "./exposition.ts";
 import { moduleFigures } from "./modules.ts";
 import { options } from "./options.ts";
 import { gcFigures, processFigures } from "./process.ts";
-import { Registry } from "./registry.ts";
+import { type FiguresElsewhere, Registry } from "./registry.ts";
 import { requestFigures } from "./requests.ts";
 import { tokenFigures } from "./tokens.ts";
 
@@ -33,6 +33,12 @@ export default function load(module: Module): OpenMetrics {
     "metrics-provider",
     (item) => registry.add(item),
     (item) => registry.remove(item),
+  );
+  const ends = new Map<object, () => void>();
+  module.handle_items(
+    "metrics-elsewhere",
+    (item) => ends.set(item, registry.beside(item.item as FiguresElsewhere)),
+    (item) => ends.get(item)?.(),
   );
   module.provides("metrics", modules.provider);
   module.provides("metrics", certificateFigures(module));

@@ -13,14 +13,23 @@ import type { Family, Series } from "./exposition.ts";
 
 type Provider = OwnedItem<MetricsProvider>;
 
+/** What one provider has given. */
 interface Collected {
-  readonly provider: Provider;
+  readonly metrics: MetricsProvider["metrics"];
+  /** The virtual host of its module. */
+  readonly host: string;
   readonly samples: readonly MetricSample[];
+}
+
+/** Figures of other processes of the server. */
+export interface FiguresElsewhere {
+  collect(): Promise<readonly Collected[]>;
 }
 
 /** The providers that are there now. */
 export class Registry {
   readonly #providers = new Set<Provider>();
+  readonly #elsewhere = new Set<FiguresElsewhere>();
   readonly #timeout: number;
   /** Providers whose failure was told. */
   readonly #failing = new WeakSet<Provider>();
@@ -47,17 +56,23 @@ export class Registry {
     this.#providers.add(provider);
   }
 
+  /** Until what is returned is called. */
+  beside(elsewhere: FiguresElsewhere): () => void {
+    this.#elsewhere.add(elsewhere);
+    return () => void this.#elsewhere.delete(elsewhere);
+  }
+
   remove(provider: Provider): void {
     this.#providers.delete(provider);
   }
 
   /** All figures as they are now, by name. A module that fails to give its own, or takes too long, is left out. */
   async collect(): Promise<Family[]> {
-    const collected = await Promise.all(this.#current().map((provider) => this.#ask(provider)));
+    const asked = this.#current().map((provider) => this.#ask(provider));
+    const elsewhere = [...this.#elsewhere].map((each) => within(this.#timeout, () => each.collect()).catch(() => []));
+    const collected = [...(await Promise.all(asked)), ...(await Promise.all(elsewhere)).flat()];
     const families = new Map<string, { declaration: MetricDeclaration; series: Map<string, Series> }>();
-    for (const { provider, samples } of collected) {
-      const { metrics } = provider.item;
-      const { host } = provider.owner;
+    for (const { metrics, host, samples } of collected) {
       for (const [name, declaration] of Object.entries(metrics)) {
         if (!families.has(name)) families.set(name, { declaration, series: new Map() });
       }
@@ -70,7 +85,10 @@ export class Registry {
         const series = families.get(name)?.series as Map<string, Series>;
         const key = JSON.stringify(shown);
         const known = series.get(key);
-        series.set(key, { labels: shown, value: known === undefined ? value : merged(known.value, value) });
+        series.set(key, {
+          labels: shown,
+          value: known === undefined ? value : merged(known.value, value, declaration),
+        });
       }
     }
     return [...families]
@@ -89,12 +107,12 @@ export class Registry {
     try {
       const samples = await within(this.#timeout, () => item.collect());
       this.#failing.delete(provider);
-      return { provider, samples: [...samples] };
+      return { metrics: item.metrics, host: owner.host, samples: [...samples] };
     } catch (error) {
       this.#failed(owner.name);
       if (!this.#failing.has(provider)) warn(owner, error);
       this.#failing.add(provider);
-      return { provider, samples: [] };
+      return { metrics: item.metrics, host: owner.host, samples: [] };
     }
   }
 }
@@ -116,8 +134,9 @@ function clashes(own: MetricsProvider, other: MetricsProvider): string[] {
 
 const family = (name: string, { kind }: MetricDeclaration) => (kind === "counter" ? name.replace(/_total$/, "") : name);
 
-/** Of two instances of one module. */
-function merged(a: Series["value"], b: Series["value"]): Series["value"] {
+/** Of two instances of one module, or of two processes. */
+function merged(a: Series["value"], b: Series["value"], { processes }: MetricDeclaration): Series["value"] {
+  if (processes === "max") return Math.max(Number(a), Number(b));
   if (typeof a === "number" || typeof b === "number") return Number(a) + Number(b);
   return {
     counts: Array.from(a.counts, (count, at) => count + ((b as HistogramValue).counts[at] ?? 0)),

@@ -35,6 +35,7 @@ const declarations = {
   },
   modhost_http_proxy_healthy: {
     kind: "gauge",
+    processes: "max",
     help: "1 for an upstream that gets requests, 0 for one that is unhealthy, failing or drained.",
     labels: ofUpstream,
   },

@@ -61,13 +61,22 @@ export class Subject {
   }
 }
 
+const LAST_CHUNK = Buffer.from("0\r\n\r\n");
+
 /**
- * Sends `count` GET requests over `connections` kept-alive sockets, one at a time on each, and checks each answer's
+ * Sends `count` requests over `connections` kept-alive sockets, one at a time on each, and checks each answer's
  * status. The client does as little as it can, so that the server is what is measured. Returns seconds.
  */
-export async function load(port: number, path: string, count: number, connections = 32): Promise<number> {
+export async function load(
+  port: number,
+  path: string,
+  count: number,
+  connections = 32,
+  method: "GET" | "POST" = "GET",
+): Promise<number> {
+  const length = method === "POST" ? "Content-Length: 0\r\n" : "";
   const request = Buffer.from(
-    `GET ${path} HTTP/1.1\r\nHost: localhost:${port}\r\nUser-Agent: bench\r\nAccept: */*\r\n\r\n`,
+    `${method} ${path} HTTP/1.1\r\nHost: localhost:${port}\r\nUser-Agent: bench\r\nAccept: */*\r\n${length}\r\n`,
   );
   let left = count;
   const began = performance.now();
@@ -91,8 +100,11 @@ export async function load(port: number, path: string, count: number, connection
           const end = pending.indexOf("\r\n\r\n");
           if (end < 0) return;
           const head = pending.toString("latin1", 0, end);
-          const length = Number(/content-length: (\d+)/i.exec(head)?.[1]);
-          if (pending.length < end + 4 + length) return;
+          const length = Number(/^content-length: (\d+)/im.exec(head)?.[1]);
+          const isWhole = Number.isNaN(length)
+            ? pending.subarray(-5).equals(LAST_CHUNK)
+            : pending.length >= end + 4 + length;
+          if (!isWhole) return;
           if (!head.startsWith("HTTP/1.1 200")) reject(new Error(`${path} answered ${head.split("\r\n")[0]}`));
           pending = undefined;
           next();

@@ -7,6 +7,7 @@ import { benchMount } from "./mount.ts";
 import { benchNetwork } from "./network.ts";
 import { benchNode } from "./node.ts";
 import { benchSources } from "./sources.ts";
+import { benchWorkers } from "./workers.ts";
 
 interface Options {
   rounds?: number;
@@ -25,6 +26,7 @@ const benches: Record<string, (options: Options) => Promise<void>> = {
   network: benchNetwork,
   sources: benchSources,
   gateway: benchGateway,
+  workers: benchWorkers,
 };
 
 const { positionals, values } = parseArgs({

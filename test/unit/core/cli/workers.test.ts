@@ -1,13 +1,24 @@
 /** `modhost run --workers N`: several processes serve one server. */
 import assert from "node:assert/strict";
+import { writeFile } from "node:fs/promises";
 import { request } from "node:http";
-import { describe, test } from "node:test";
+import { join } from "node:path";
+import { after, before, describe, test } from "node:test";
+import { setTimeout as sleep } from "node:timers/promises";
 import { eventually } from "#test/support/eventually.ts";
 import { Program } from "./spawned.ts";
 
 const config = (more: object = {}) =>
   JSON.stringify({
-    modules_enabled: ["http", "http_errors", "http_health", "http_admin", "./mod_http_a.mjs", "./mod_http_kept.mjs"],
+    modules_enabled: [
+      "http",
+      "http_errors",
+      "http_health",
+      "http_admin",
+      "http_openmetrics",
+      "./mod_http_a.mjs",
+      "./mod_http_kept.mjs",
+    ],
     http_ports: [0],
     http_interfaces: ["127.0.0.1"],
     https_ports: [],
@@ -108,9 +119,22 @@ async function serving(more?: object) {
   };
 }
 
+/** What `modhost` says at the socket of the server. */
+async function told(server: Awaited<ReturnType<typeof serving>>, ...words: string[]) {
+  const { stdout, stderr } = await server.program.run([...words, "--json"], env);
+  assert.notEqual(stdout, "", stderr);
+  return JSON.parse(stdout);
+}
+
 describe("a server of two processes", { concurrency: 1, timeout: 240_000 }, () => {
+  let shared: Awaited<ReturnType<typeof serving>>;
+  before(async () => {
+    shared = await serving();
+  });
+  after(() => shared[Symbol.asyncDispose]());
+
   test("serves with both of them; what is shared runs in the first alone, and knows the client", async () => {
-    await using server = await serving();
+    const server = shared;
     const processes = await server.both();
     const first = await server.first();
     assert.ok(processes.has(first));
@@ -124,13 +148,79 @@ describe("a server of two processes", { concurrency: 1, timeout: 240_000 }, () =
   });
 
   test("a body goes to the shared module as it comes, and its answer comes back with trailers; websockets, too", async () => {
-    await using server = await serving();
+    const server = shared;
     await server.both();
     for (let round = 0; round < 6; round += 1) {
       const { text, trailer } = await upper(server.port);
       assert.deepEqual([text, trailer], ["FIRST SECOND", "the end"]);
       assert.equal(await echo(server.port, "hello"), `${await server.first()} hello`);
     }
+  });
+
+  test("tells the figures of both as one", async () => {
+    const server = shared;
+    await server.both();
+    const counted = async () => {
+      const { text } = await server.get("/metrics");
+      const line = text
+        .split("\n")
+        .find((each) => each.startsWith('modhost_http_requests_total{module="http_a",route="GET /a/text"'));
+      return [Number(line?.split(" ").at(-1) ?? 0), Number(/^modhost_workers (\d+)$/m.exec(text)?.[1])];
+    };
+    await Promise.all(Array.from({ length: 40 }, () => server.get("/a/text")));
+    await eventually("all requests are counted", async () => (await counted())[0] === 40);
+    assert.equal((await counted())[1], 2);
+  });
+
+  test("is operated as one: a reload rolls through both under load, and a new process has what was loaded", async () => {
+    await using server = await serving();
+    const first = await server.first();
+    const processes = await server.both();
+    const [other] = [...processes].filter((pid) => pid !== first);
+    let isOver = false;
+    const lost: string[] = [];
+    const texts = new Set<string>();
+    const asking = Array.from({ length: 3 }, async () => {
+      while (!isOver) {
+        try {
+          const { status, text } = await server.get("/a/text");
+          if (status === 200) texts.add(text);
+          else lost.push(`${status} ${text}`);
+        } catch (error) {
+          lost.push((error as Error).message);
+        }
+        await sleep(10);
+      }
+    });
+    await writeFile(join(server.program.folder, "mod_http_a.mjs"), own("new"));
+    const { result, steps } = await told(server, "reload", "http_a");
+    assert.equal(result, "done");
+    assert.equal(steps.at(-1).what, "process 2 has followed");
+    const after = await Promise.all(Array.from({ length: 12 }, () => server.get("/a/text")));
+    assert.deepEqual(new Set(after.map(({ text }) => text)), new Set(["new"]));
+    await writeFile(
+      join(server.program.folder, "mod_http_a.mjs"),
+      "export default () => { throw new Error('broken'); };",
+    );
+    assert.equal((await told(server, "reload", "http_a")).result, "failed");
+    isOver = true;
+    await Promise.all(asking);
+    assert.deepEqual(lost, []);
+    assert.deepEqual(await server.both(), processes);
+
+    await writeFile(join(server.program.folder, "mod_http_a.mjs"), own("new"));
+    await writeFile(join(server.program.folder, "mod_http_more.mjs"), own("more"));
+    assert.equal((await told(server, "load", "./mod_http_more.mjs")).result, "done");
+    process.kill(other as number, "SIGKILL");
+    const now = await server.both();
+    assert.ok(!now.has(other as number));
+    const more = await Promise.all(Array.from({ length: 12 }, () => server.get("/more/pid")));
+    for (const { status } of more) assert.equal(status, 200);
+    const { processes: others } = await told(server, "status");
+    assert.deepEqual(
+      others.map(({ number, pid }: { number: number; pid: number }) => [number, now.has(pid)]),
+      [[2, true]],
+    );
   });
 
   test("another process takes the place of one that is killed; whoever connects meanwhile is served", async () => {
