@@ -26,6 +26,9 @@ export function memberOf(env: NodeJS.ProcessEnv): Member | undefined {
   return new Member(number);
 }
 
+/** Milliseconds. */
+const LOOK_MS = 1000;
+
 export class Member {
   readonly number: number;
   readonly link: Link;
@@ -33,6 +36,8 @@ export class Member {
   #role: Role | undefined;
   #program: MemberProgram | undefined;
   #begin: Begin | undefined;
+  readonly #looking: NodeJS.Timeout;
+  #isLeft = false;
 
   constructor(number: number) {
     this.number = number;
@@ -51,14 +56,24 @@ export class Member {
       ...Object.fromEntries(["shared", "ports", "sibling", "left", "figures"].map((name) => [name, role(name)])),
     };
     this.link = new Link(process as unknown as FarEnd, handlers, (handle, head) => this.#role?.passed?.(handle, head));
-    // Without the supervisor nobody looks after this process.
-    process.on("disconnect", () => {
-      this.link.channel.end(new Error("the supervisor has gone"));
-      this.#begun.reject(new Error("the supervisor has gone"));
-      this.#program?.stop();
-    });
+    process.on("disconnect", () => this.#left());
+    // Where a connection was being handed over, Node does not tell.
+    this.#looking = setInterval(() => {
+      if (!process.connected) this.#left();
+    }, LOOK_MS).unref();
     this.#begun.promise.catch(() => undefined);
     this.link.channel.tell("up");
+  }
+
+  /** Without the supervisor nobody looks after this process. */
+  #left(): void {
+    if (this.#isLeft) return;
+    this.#isLeft = true;
+    clearInterval(this.#looking);
+    const error = new Error("the supervisor has gone");
+    this.link.channel.end(error);
+    this.#begun.reject(error);
+    this.#program?.stop();
   }
 
   get isFirst(): boolean {

@@ -6,6 +6,7 @@ import { join } from "node:path";
 import { after, before, describe, test } from "node:test";
 import { setTimeout as sleep } from "node:timers/promises";
 import { eventually } from "#test/support/eventually.ts";
+import { untilGone } from "#test/support/takeover_load.ts";
 import { Program } from "./spawned.ts";
 
 const config = (more: object = {}) =>
@@ -221,6 +222,8 @@ describe("a server of two processes", { concurrency: 1, timeout: 240_000 }, () =
       others.map(({ number, pid }: { number: number; pid: number }) => [number, now.has(pid)]),
       [[2, true]],
     );
+    server.kill("SIGKILL");
+    for (const pid of now) await untilGone(pid);
   });
 
   test("another process takes the place of one that is killed; whoever connects meanwhile is served", async () => {
