@@ -50,8 +50,11 @@ export interface Commit {
 
 /** Keeps a copy of what the log says, or of a part. */
 export interface Applier {
-  /** What the copy has on the disk; 0 for nothing. Read once, when the log begins to be followed. */
-  readonly position: Position;
+  /**
+   * What the copy has on the disk; 0 for nothing. Undefined for one that keeps nothing, and is told what the others are. Read
+   * once, when the log begins to be followed.
+   */
+  readonly position: Position | undefined;
   /**
    * Called once for each commit, in order, this host's own as well. It must not wait: what takes time goes on behind it. Reads of
    * the copy see the commit when this returns, or wait for it.
@@ -90,6 +93,12 @@ export interface SharedLog {
   readonly applied: Position;
   /** Adds an applier; before the first `refresh` or `commit`. */
   follow(applier: Applier): void;
+  /**
+   * `rejoin` is called when the session was lost, to call `join` once no call is under way that began in the old one: until it
+   * resolves commits fail with SESSION_LOST. Garbage collection did not ask those calls what they refer to. By default the session
+   * is joined anew at once.
+   */
+  onSessionLost(rejoin: (join: () => Promise<void>) => Promise<void>): void;
   /** Everything that was committed anywhere before the call is applied when it resolves. @throws NodeError STORE_UNAVAILABLE */
   refresh(): Promise<void>;
   /**

@@ -12,14 +12,6 @@ const GROUP_BYTES = 4 * 2 ** 20;
 const MAX_RACES = 3;
 const REJOIN_DELAY_MS = 500;
 
-export interface LogClientOptions {
-  /**
-   * Called when the session was lost, to call `join` once no call is under way that began in the old one: until then commits
-   * fail with SESSION_LOST. Garbage collection did not ask those calls what they refer to.
-   */
-  readonly rejoin?: ((join: () => Promise<void>) => Promise<void>) | undefined;
-}
-
 interface Call {
   readonly run: (head: Position) => Draft<unknown>;
   readonly lock: HeldLock | undefined;
@@ -38,7 +30,7 @@ export class LogClient implements SharedLog {
   /** Commits written, calls that they answered, attempts that came too late, looks at the log, snapshots taken. */
   readonly counts = { commits: 0, calls: 0, races: 0, looks: 0, snapshots: 0, sessionsLost: 0 };
   readonly #engine: LogEngine;
-  readonly #rejoin: NonNullable<LogClientOptions["rejoin"]>;
+  #rejoin = (join: () => Promise<void>): Promise<void> => join();
   readonly #copies: Copy[] = [];
   #applied: Position = 0;
   #started = false;
@@ -51,8 +43,7 @@ export class LogClient implements SharedLog {
   #joining: Promise<void> | undefined;
   readonly #closing = new AbortController();
 
-  constructor(open: (events: EngineEvents) => LogEngine, { rejoin = (join) => join() }: LogClientOptions = {}) {
-    this.#rejoin = rejoin;
+  constructor(open: (events: EngineEvents) => LogEngine) {
     this.#engine = open({
       onNews: () => {
         if (this.#started && !this.#closing.signal.aborted) this.refresh().catch(() => {});
@@ -76,6 +67,10 @@ export class LogClient implements SharedLog {
   follow(applier: Applier): void {
     if (this.#started) throw new Error("a copy begins to follow a log before that is read");
     this.#copies.push({ applier, from: 0 });
+  }
+
+  onSessionLost(rejoin: (join: () => Promise<void>) => Promise<void>): void {
+    this.#rejoin = rejoin;
   }
 
   async refresh(): Promise<void> {
@@ -133,8 +128,9 @@ export class LogClient implements SharedLog {
     if (this.#closing.signal.aborted) throw failure("STORE_CLOSED");
     if (this.#started) return;
     this.#started = true;
-    for (const copy of this.#copies) copy.from = copy.applier.position;
-    this.#applied = this.#copies.length === 0 ? 0 : Math.min(...this.#copies.map(({ from }) => from));
+    const positions = this.#copies.flatMap(({ applier }) => applier.position ?? []);
+    this.#applied = positions.length === 0 ? 0 : Math.min(...positions);
+    for (const copy of this.#copies) copy.from = copy.applier.position ?? this.#applied;
   }
 
   async #catchUp(): Promise<void> {

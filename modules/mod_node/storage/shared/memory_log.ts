@@ -4,7 +4,7 @@ import { setImmediate as nextTurn } from "node:timers/promises";
 import { failure } from "../../util/errors.ts";
 import type { Append, Appended, EngineEvents, LogEngine, Page } from "./engine.ts";
 import type { Commit, Entry, HeldLock, Position, SegmentId } from "./log.ts";
-import { LogClient, type LogClientOptions } from "./log_client.ts";
+import { LogClient } from "./log_client.ts";
 
 export class MemoryLog {
   /** While it is false nobody reaches the log. */
@@ -28,12 +28,12 @@ export class MemoryLog {
   readonly #locks = new Map<string, { fence: number; holder: number | undefined; lose: AbortController }>();
 
   /** Another host. */
-  open(options?: LogClientOptions): LogClient {
+  open(): LogClient {
     return new LogClient((events) => {
       const engine = new MemoryEngine(this, events);
       this.#engines.add(engine);
       return engine;
-    }, options);
+    });
   }
 
   get head(): Position {

@@ -3,15 +3,15 @@ import { randomUUID } from "node:crypto";
 import { setTimeout as sleep } from "node:timers/promises";
 import { failure } from "../../../util/errors.ts";
 import type { Append, Appended, EngineEvents, LogEngine, Page } from "../engine.ts";
+import { decodeEntries, encodeEntries } from "../entries.ts";
 import type { Commit, Entry, HeldLock, Position, SegmentId } from "../log.ts";
-import { LogClient, type LogClientOptions } from "../log_client.ts";
-import { decodeEntries, encodeEntries } from "./entries.ts";
+import { LogClient } from "../log_client.ts";
 import { Line, type Sql, SqlCounts } from "./line.ts";
 import { channelOf, prepareSchema } from "./schema.ts";
 import { type SqlSettings, sqlSettings } from "./settings.ts";
 import { snapshotOf } from "./snapshot.ts";
 
-export interface SqlLogOptions extends LogClientOptions {
+export interface SqlLogOptions {
   readonly url: string;
   /** For people who look into the database. */
   readonly name: string;
@@ -51,7 +51,7 @@ export async function openSqlLog(options: SqlLogOptions): Promise<SqlLog> {
   const log = new LogClient((events) => {
     engine.begin(events);
     return engine;
-  }, options);
+  });
   return { log, store: engine.store, counts: engine.counts };
 }
 
@@ -62,7 +62,7 @@ class SqlEngine implements LogEngine {
   store = "";
   session = 0;
   readonly #settings: SqlSettings;
-  readonly #options: Required<Omit<SqlLogOptions, keyof LogClientOptions>>;
+  readonly #options: Required<SqlLogOptions>;
   readonly #writer: Line;
   readonly #reader: Line;
   /** Renews the lease and hears of news: never busy with anything that takes long. */
@@ -70,6 +70,8 @@ class SqlEngine implements LogEngine {
   readonly #closing = new AbortController();
   /** Aborted with the session: nobody keeps a lock beyond it. */
   #sessionEnd = new AbortController();
+  /** Names of the locks that this host has. */
+  readonly #held = new Set<string>();
   #events: EngineEvents | undefined;
   #keeping: Promise<void> | undefined;
   /** The last commit that is known to exist. */
@@ -193,6 +195,16 @@ class SqlEngine implements LogEngine {
   }
 
   async withLock<T>(name: string, run: (lock: HeldLock) => Promise<T>): Promise<{ readonly result: T } | undefined> {
+    if (this.#held.has(name)) return undefined;
+    this.#held.add(name);
+    try {
+      return await this.#withLock(name, run);
+    } finally {
+      this.#held.delete(name);
+    }
+  }
+
+  async #withLock<T>(name: string, run: (lock: HeldLock) => Promise<T>): Promise<{ readonly result: T } | undefined> {
     const { session } = this;
     const { signal } = this.#sessionEnd;
     const token = randomUUID();
@@ -208,7 +220,7 @@ class SqlEngine implements LogEngine {
     try {
       return { result: await run({ name, fence: Number(fence), signal }) };
     } finally {
-      // Otherwise it is free when the session is over.
+      // Otherwise it is free for other hosts when the session is over.
       await this.#ask(
         this.#writer,
         this.#options.commitMs,

@@ -177,7 +177,7 @@ begin
   insert into locks (name, fence) values (lock_name, 0) on conflict do nothing;
   update locks l set fence = case when l.token = token_ then l.fence else l.fence + 1 end, session = who, token = token_
     where l.name = lock_name
-      and (l.token = token_ or l.session is null or not exists (select from sessions x where x.id = l.session and not x.ended))
+      and (l.token = token_ or l.session is null or l.session = who or not exists (select from sessions x where x.id = l.session and not x.ended))
     returning l.fence into taken;
   return taken;
 end $$;

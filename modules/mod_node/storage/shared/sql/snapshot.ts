@@ -1,7 +1,7 @@
 /** The present state as commits, for a host that is behind the beginning of the log. */
 import { failure } from "../../../util/errors.ts";
+import { decodeEntries } from "../entries.ts";
 import type { Commit, Entry } from "../log.ts";
-import { decodeEntries } from "./entries.ts";
 import { type Sql, within } from "./line.ts";
 
 const ROWS = 500;

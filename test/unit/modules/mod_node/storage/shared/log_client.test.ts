@@ -34,8 +34,8 @@ class Notes implements Applier {
   }
 }
 
-function hostOf(log: MemoryLog, notes = new Notes(), options = {}) {
-  const client = log.open(options);
+function hostOf(log: MemoryLog, notes = new Notes()) {
+  const client = log.open();
   client.follow(notes);
   return { client, notes };
 }
@@ -133,15 +133,14 @@ test("who is behind the beginning of the log gets the present state, in order of
 test("a host whose session was ended writes nothing, and joins anew when its calls are over", async () => {
   const log = new MemoryLog();
   const joined = Promise.withResolvers<() => Promise<void>>();
-  const { client } = hostOf(log, new Notes(), {
-    rejoin: async (join: () => Promise<void>) => {
-      const over = Promise.withResolvers<void>();
-      joined.resolve(async () => {
-        await join();
-        over.resolve();
-      });
-      await over.promise;
-    },
+  const { client } = hostOf(log);
+  client.onSessionLost(async (join) => {
+    const over = Promise.withResolvers<void>();
+    joined.resolve(async () => {
+      await join();
+      over.resolve();
+    });
+    await over.promise;
   });
   await client.commit(() => write(segment("1-0")));
   log.endSession(1);

@@ -1,6 +1,6 @@
 /** The entries of a commit as bytes: JSON, and behind it the bytes that it refers to. */
 import { Buffer } from "node:buffer";
-import type { Entry } from "../log.ts";
+import type { Entry } from "./log.ts";
 
 /** In place of bytes: how many. */
 interface Blob {

@@ -1,0 +1,297 @@
+/**
+ * Garbage collection of hosts that share a store: one of them collects, and asks all others what calls under way there refer to.
+ * No step depends on how long anything takes, and none on a clock.
+ */
+import { setTimeout as sleep } from "node:timers/promises";
+import type { CID } from "multiformats/cid";
+import { CidSet } from "../../../formats/cid/set.ts";
+import type { MetadataStore } from "../../metadata/store.ts";
+import { decodeEntries, encodeEntries } from "../entries.ts";
+import type { Applier, BlockList, Commit, Draft, Entry, HeldLock, SharedLog } from "../log.ts";
+import type { CondemnableBlocks } from "./blocks.ts";
+
+/** Reads a block, also one that is condemned; undefined when it is not stored. */
+export type FindBlock = (cid: CID) => Promise<Uint8Array | undefined>;
+
+export interface CollectionsDeps {
+  readonly log: SharedLog;
+  readonly metadata: MetadataStore;
+  readonly blocks: CondemnableBlocks;
+  /** Runs while no call of this host adds blocks or begins to refer to some: with its own lock of garbage collection. */
+  readonly alone: <T>(run: () => Promise<T>) => Promise<T>;
+  /** Adds what committed roots keep; several times with the same `kept`. @throws NodeError when one cannot be walked */
+  readonly mark: (kept: CidSet, find: FindBlock, signal?: AbortSignal) => Promise<void>;
+  /** What calls under way here refer to, as far as it is stored. */
+  readonly guarded: (find: FindBlock) => AsyncIterable<CID>;
+  /** Whether this key of the metadata names roots. */
+  readonly isRoot: (key: string) => boolean;
+  /** Milliseconds: between two looks at what does not tell, and before a collection that nobody leads is ended. */
+  readonly pollMs?: number;
+  readonly settleMs?: number;
+}
+
+export interface CollectOptions {
+  readonly signal?: AbortSignal | undefined;
+  /** Called for each block when it is gone. */
+  readonly tell?: (removed: CID) => void;
+}
+
+type Condemned = Extract<Entry, { kind: "condemned" }>;
+
+/** A collection that has condemned blocks and has not decided yet. */
+interface Undecided {
+  readonly entry: Condemned;
+  /** By session. */
+  readonly acknowledged: Map<number, BlockList>;
+  /** What this host has acknowledged it in. */
+  session: number | undefined;
+}
+
+const lockName = "gc";
+/** Of the metadata, with the entry, from the one step to the other: for hosts that begin in between. */
+const undecidedKey = "gc/undecided";
+const POLL_MS = 1000;
+const SETTLE_MS = 15_000;
+const BATCH = 512;
+
+export class Collections implements Applier {
+  readonly position = undefined;
+  readonly #deps: CollectionsDeps;
+  #undecided: Undecided | undefined;
+  /** A root was written since this was last set. */
+  #hasNewRoots = false;
+  #resets = 0;
+  #change = Promise.withResolvers<void>();
+  /** The acknowledgement that is under way, and what follows it. */
+  #task: Promise<void> | undefined;
+  readonly #closing = new AbortController();
+
+  /** Before the log is read. */
+  constructor(deps: CollectionsDeps) {
+    this.#deps = deps;
+    deps.log.follow(this);
+    deps.log.onSessionLost((join) => this.#rejoin(join));
+  }
+
+  /** Before calls are served. @throws NodeError STORE_UNAVAILABLE */
+  async start(): Promise<void> {
+    const { log, metadata, blocks } = this.#deps;
+    await log.refresh();
+    const held = await metadata.get(undecidedKey);
+    const [entry] = held === undefined ? [] : decodeEntries(Buffer.from(held));
+    if (entry?.kind !== "condemned") return;
+    await blocks.suspend(entry.epoch);
+    if (this.#undecided === undefined) this.#begin(entry);
+  }
+
+  async close(): Promise<void> {
+    this.#closing.abort();
+    this.#changed();
+    await this.#task;
+  }
+
+  apply({ session, entries }: Commit): void {
+    for (const entry of entries) {
+      if (entry.kind === "metadata") this.#hasNewRoots ||= entry.changes.some(([key]) => this.#deps.isRoot(key));
+      if (entry.kind === "condemned") this.#begin(entry);
+      const undecided = this.#undecided;
+      if (undecided === undefined || !("epoch" in entry) || entry.epoch !== undecided.entry.epoch) continue;
+      if (entry.kind === "acknowledged") undecided.acknowledged.set(session, entry.rescued);
+      if (entry.kind === "removed") this.#undecided = undefined;
+      this.#changed();
+    }
+  }
+
+  reset(): void {
+    this.#resets += 1;
+    this.#undecided = undefined;
+    this.#changed();
+  }
+
+  /**
+   * Removes blocks that no root keeps, and no call under way on any host. Undefined when another host is collecting.
+   *
+   * @throws NodeError STORE_UNAVAILABLE, SESSION_LOST, LOCK_LOST, and of `mark`: nothing is removed
+   */
+  async collect({ signal, tell = () => {} }: CollectOptions = {}): Promise<{ readonly removed: number } | undefined> {
+    const { log, blocks, mark } = this.#deps;
+    const led = await log.withLock(lockName, async (lock) => {
+      await this.#settle(lock);
+      await log.refresh();
+      const upTo = log.applied;
+      const kept = new CidSet();
+      this.#hasNewRoots = false;
+      await mark(kept, blocks.find, signal);
+      async function* garbage() {
+        for await (const cid of blocks.stored(upTo)) {
+          signal?.throwIfAborted();
+          if (!kept.has(cid)) yield cid;
+        }
+      }
+      const list = await blocks.writeList(garbage());
+      if (isEmpty(list)) return 0;
+      return await this.#remove({ kind: "condemned", epoch: lock.fence, upTo, list }, kept, lock, { signal, tell });
+    });
+    return led === undefined ? undefined : { removed: led.result };
+  }
+
+  async #remove(
+    entry: Condemned,
+    kept: CidSet,
+    lock: HeldLock,
+    { signal, tell }: Required<Omit<CollectOptions, "signal">> & CollectOptions,
+  ): Promise<number> {
+    const { log, blocks, mark } = this.#deps;
+    const resets = this.#resets;
+    const rescued = new CidSet();
+    const isRescued = (cid: CID) => kept.has(cid) || rescued.has(cid);
+    await log.commit(() => ({ entries: [entry, setUndecided(encodeEntries([entry]))], result: undefined }), lock);
+    try {
+      const asked = new Set(await log.sessions());
+      for (;;) {
+        const undecided = this.#undecided;
+        if (undecided?.entry.epoch !== entry.epoch || resets !== this.#resets)
+          throw new Error("the log was lost sight of");
+        const change = this.#change.promise;
+        const missing = (await log.sessions()).filter((id) => asked.has(id) && !undecided.acknowledged.has(id));
+        if (missing.length === 0) break;
+        await pause(change, this.#deps.pollMs ?? POLL_MS, AbortSignal.any([lock.signal, ...(signal ? [signal] : [])]));
+      }
+      // What sessions have written that are over by now, and everything before the acknowledgements.
+      await log.refresh();
+      if (this.#hasNewRoots) await mark(kept, blocks.find, signal);
+      for (const list of this.#undecided?.acknowledged.values() ?? []) {
+        for await (const cid of blocks.readList(list)) rescued.add(cid);
+      }
+      const back = await blocks.writeList(filtered(blocks.readList(entry.list), isRescued));
+      await log.commit(() => this.#decision(entry, back), lock);
+    } catch (error) {
+      // Otherwise another host does it, when this one has lost the lock.
+      await this.#settle(lock).catch(() => {});
+      throw error;
+    }
+    let removed = 0;
+    for await (const cid of blocks.readList(entry.list)) {
+      if (isRescued(cid)) continue;
+      removed += 1;
+      tell(cid);
+    }
+    return removed;
+  }
+
+  #decision({ epoch }: Condemned, rescued: BlockList): Draft<void> {
+    if (this.#undecided?.entry.epoch !== epoch) throw new Error("the collection was ended by another host");
+    return { entries: [{ kind: "removed", epoch, rescued }, setUndecided(undefined)], result: undefined };
+  }
+
+  /** Ends the collection of a host that is gone: nothing is removed. */
+  async #settle(lock: HeldLock): Promise<void> {
+    await this.#deps.log.refresh();
+    const undecided = this.#undecided;
+    if (undecided === undefined) return;
+    await this.#deps.log.commit(() => this.#decision(undecided.entry, undecided.entry.list), lock);
+  }
+
+  #begin(entry: Condemned): void {
+    const undecided: Undecided = { entry, acknowledged: new Map(), session: undefined };
+    this.#undecided = undecided;
+    // Only once what is being applied is: it may be decided there.
+    const before = this.#task;
+    const task = (async () => {
+      await before;
+      await this.#follow(undecided);
+    })();
+    this.#task = task;
+    this.#changed();
+  }
+
+  /** Acknowledges it, in each session anew, until it is decided; where nobody leads it any more, ends it. */
+  async #follow(undecided: Undecided): Promise<void> {
+    const { log, pollMs = POLL_MS, settleMs = SETTLE_MS } = this.#deps;
+    let since = performance.now();
+    while (this.#undecided === undecided && !this.#closing.signal.aborted) {
+      const change = this.#change.promise;
+      try {
+        await log.refresh();
+        if (this.#undecided !== undecided) return;
+        if (undecided.session !== log.session) {
+          await this.#acknowledge(undecided);
+          since = performance.now();
+        } else if (performance.now() - since >= settleMs) {
+          since = performance.now();
+          await log.withLock(lockName, (lock) => this.#settle(lock));
+        }
+      } catch {
+        // The store is away, or the session is lost: again in a moment.
+      }
+      await pause(change, pollMs, this.#closing.signal).catch(() => {});
+    }
+  }
+
+  async #acknowledge(undecided: Undecided): Promise<void> {
+    const { log, blocks, alone, guarded } = this.#deps;
+    const { epoch } = undecided.entry;
+    const { session } = log;
+    const rescued: CID[] = [];
+    await alone(async () => {
+      await blocks.suspend(epoch);
+      for await (const batch of batches(guarded(blocks.find))) rescued.push(...(await blocks.condemned(epoch, batch)));
+      await blocks.restore(epoch, rescued);
+    });
+    const list = await blocks.writeList(rescued);
+    await log.commit(() => {
+      const entries: Entry[] =
+        this.#undecided === undecided && log.session === session
+          ? [{ kind: "acknowledged", epoch, rescued: list }]
+          : [];
+      return { entries, result: undefined };
+    });
+    undecided.session = session;
+  }
+
+  /** Calls that began in the old session are over when it runs alone; those of the new one know what is condemned. */
+  async #rejoin(join: () => Promise<void>): Promise<void> {
+    const { log, alone, blocks } = this.#deps;
+    await alone(async () => {
+      await join();
+      await log.refresh();
+      if (this.#undecided !== undefined) await blocks.suspend(this.#undecided.entry.epoch);
+    });
+  }
+
+  #changed(): void {
+    this.#change.resolve();
+    this.#change = Promise.withResolvers<void>();
+  }
+}
+
+const setUndecided = (value: Uint8Array | undefined): Entry => ({ kind: "metadata", changes: [[undecidedKey, value]] });
+
+const isEmpty = (list: BlockList): boolean => ("cids" in list ? list.cids.length : list.count) === 0;
+
+async function* filtered(cids: AsyncIterable<CID>, isMeant: (cid: CID) => boolean): AsyncGenerator<CID> {
+  for await (const cid of cids) if (isMeant(cid)) yield cid;
+}
+
+async function* batches(cids: AsyncIterable<CID>): AsyncGenerator<CID[]> {
+  let batch: CID[] = [];
+  for await (const cid of cids) {
+    batch.push(cid);
+    if (batch.length < BATCH) continue;
+    yield batch;
+    batch = [];
+  }
+  if (batch.length > 0) yield batch;
+}
+
+/** Until something changes, or the time is over. @throws the reason of the signal */
+async function pause(change: Promise<void>, milliseconds: number, signal: AbortSignal): Promise<void> {
+  const over = new AbortController();
+  const either = AbortSignal.any([signal, over.signal]);
+  try {
+    await Promise.race([change, sleep(milliseconds, undefined, { signal: either })]);
+    signal.throwIfAborted();
+  } finally {
+    over.abort();
+  }
+}

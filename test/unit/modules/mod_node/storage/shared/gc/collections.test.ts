@@ -1,0 +1,213 @@
+import assert from "node:assert/strict";
+import { test } from "node:test";
+import { setImmediate as nextTurn } from "node:timers/promises";
+import { MemoryLog } from "#node/storage/shared/memory_log.ts";
+import { eventually } from "#test/support/eventually.ts";
+import { Bucket, below, type Dag, Host, numberOf } from "./model.ts";
+
+const dag: Dag = [[], [], [0, 1], [], [2, 3]];
+
+function store() {
+  const log = new MemoryLog();
+  const bucket = new Bucket();
+  return { log, bucket, open: (wait?: () => Promise<void>) => Host.open(log, bucket, dag, wait) };
+}
+const sorted = (numbers: Iterable<number>) => [...numbers].sort((a, b) => a - b);
+
+test("what no pin of any host keeps is removed everywhere, and everything else stays", async () => {
+  const { open } = store();
+  const [a, b] = [await open(), await open()];
+  await a.add(2);
+  await b.put(4);
+  await b.add(1);
+  const told: number[] = [];
+  assert.deepEqual(await a.collections.collect({ tell: (cid) => told.push(numberOf(cid)) }), { removed: 2 });
+  assert.deepEqual(sorted(told), [3, 4]);
+  await b.unpin(2);
+  assert.deepEqual(await b.collections.collect(), { removed: 2 });
+  for (const host of [a, b]) {
+    await host.log.refresh();
+    assert.deepEqual(sorted(host.blocks.all), [1]);
+  }
+  await Promise.all([a.close(), b.close()]);
+});
+
+test("one host collects at a time, and nobody is asked where nothing is to be removed", async () => {
+  const { log, open } = store();
+  const [a, b] = [await open(), await open()];
+  await a.put(3);
+  let second: unknown = "not asked";
+  log.onStep = async () => {
+    log.onStep = () => {};
+  };
+  const first = a.log.withLock("gc", async () => {
+    second = await b.collections.collect();
+  });
+  await first;
+  assert.equal(second, undefined);
+  assert.deepEqual(await b.collections.collect(), { removed: 1 });
+  const { head } = log;
+  assert.deepEqual(await a.collections.collect(), { removed: 0 });
+  assert.equal(log.head, head);
+  await Promise.all([a.close(), b.close()]);
+});
+
+test("a collector that is gone removes nothing, and another host ends its collection", async () => {
+  const { log, open } = store();
+  const [a, b] = [await open(), await open()];
+  await b.put(4);
+  const gone = a.log.session;
+  const isCondemned = () => log.commits.some(({ entries }) => entries.some(({ kind }) => kind === "condemned"));
+  log.onStep = (_step, session) => {
+    if (session === gone && isCondemned()) throw new Error("gone");
+  };
+  await assert.rejects(a.collections.collect(), /gone/);
+  // What is condemned is not missing: who reads it waits.
+  const read = b.blocks.has(4);
+  log.endSession(gone);
+  assert.equal(await read, true);
+  assert.deepEqual(sorted(b.blocks.all), [0, 1, 2, 3, 4]);
+  log.onStep = () => {};
+  assert.deepEqual(await b.collections.collect(), { removed: 5 });
+  await Promise.all([a.close(), b.close()]);
+});
+
+test("a host that does not answer holds a collection up until its session is over, and then cannot commit", async () => {
+  const { log, open } = store();
+  const [a, b] = [await open(), await open()];
+  await b.put(3);
+  await b.add(1);
+  const stalled = b.log.session;
+  const go = Promise.withResolvers<void>();
+  log.onStep = async (_step, session) => {
+    if (session === stalled) await go.promise;
+  };
+  const late = b.add(3);
+  const collected = a.collections.collect();
+  const outcome = await Promise.race([collected, severalTurns()]);
+  assert.equal(outcome, "turns");
+  log.endSession(stalled);
+  assert.deepEqual(await collected, { removed: 1 });
+  go.resolve();
+  await assert.rejects(late, { code: "SESSION_LOST" });
+  await eventually("it has joined", () => b.log.session !== stalled);
+  await eventually("it can add", () =>
+    b.add(3).then(
+      () => true,
+      () => false,
+    ),
+  );
+  await a.log.refresh();
+  assert.deepEqual(sorted(a.blocks.all), [1, 3]);
+  await Promise.all([a.close(), b.close()]);
+});
+
+async function severalTurns(): Promise<string> {
+  for (let turns = 0; turns < 50; turns += 1) await nextTurn();
+  return "turns";
+}
+
+/** Numbers that a seed leads to. */
+function randomOf(seed: number): (bound: number) => number {
+  let state = seed;
+  return (bound) => {
+    state = (state + 0x6d2b79f5) | 0;
+    let mixed = Math.imul(state ^ (state >>> 15), state | 1);
+    mixed ^= mixed + Math.imul(mixed ^ (mixed >>> 7), mixed | 61);
+    return ((mixed ^ (mixed >>> 14)) >>> 0) % bound;
+  };
+}
+
+const NODES = 24;
+const STEPS = 60;
+const { MODHOST_GC_SEEDS: seeds = "25", MODHOST_GC_FIRST: first = "1" } = process.env;
+
+for (let seed = Number(first); seed < Number(first) + Number(seeds); seed += 1) {
+  test(`hosts add, pin, collect, stall and die in any order, and nothing that is pinned is lost: ${seed}`, async () => {
+    await play(seed);
+  });
+}
+
+async function play(seed: number): Promise<void> {
+  const random = randomOf(seed);
+  const nodes: Dag = Array.from({ length: NODES }, (_, at) =>
+    Array.from({ length: at === 0 ? 0 : random(4) }, () => random(at)),
+  );
+  const log = new MemoryLog();
+  const bucket = new Bucket();
+  log.pageSize = 1 + random(20);
+  const dead = new Set<number>();
+  const stalled = new Map<number, Promise<void>>();
+  const wait = async () => {
+    for (let turns = random(3); turns > 0; turns -= 1) await nextTurn();
+  };
+  log.onStep = async (_step, session) => {
+    await wait();
+    await stalled.get(session);
+    if (dead.has(session)) throw new Error("this host is gone");
+  };
+  const open = () => Host.open(log, bucket, nodes, wait);
+  const hosts = await Promise.all([open(), open(), open()]);
+  const under: Promise<unknown>[] = [];
+  const acts: ((host: Host, at: number) => unknown)[] = [
+    (host) => host.add(random(NODES)),
+    (host) => host.addSlowly(random(NODES)),
+    (host) => host.put(random(NODES)),
+    (host) => host.pin(random(NODES)),
+    (host) => host.pin(random(NODES)),
+    async (host) => {
+      const pins = await host.pins();
+      const pin = pins[random(Math.max(1, pins.length))];
+      if (pin !== undefined) await host.unpin(pin);
+    },
+    (host) => host.collections.collect(),
+    (host) => host.collections.collect(),
+    async (host, at) => {
+      if (random(3) > 0) return;
+      dead.add(host.log.session);
+      const { session } = host.log;
+      hosts[at] = await open();
+      host.blocks.close();
+      // The database finds out later.
+      for (let turns = random(200); turns > 0; turns -= 1) await nextTurn();
+      log.endSession(session);
+      await host.close();
+    },
+    async (host) => {
+      if (random(2) > 0) return;
+      const go = Promise.withResolvers<void>();
+      const { session } = host.log;
+      stalled.set(session, go.promise);
+      for (let turns = random(200); turns > 0; turns -= 1) await nextTurn();
+      if (random(2) > 0) log.endSession(session);
+      for (let turns = random(50); turns > 0; turns -= 1) await nextTurn();
+      stalled.delete(session);
+      go.resolve();
+    },
+    () => {
+      if (random(3) === 0) log.trim(random(log.head + 1));
+    },
+  ];
+  for (let step = 0; step < STEPS; step += 1) {
+    const at = random(hosts.length);
+    const act = acts[random(acts.length)] as (host: Host, at: number) => Promise<unknown>;
+    const running = (async () => act(hosts[at] as Host, at))();
+    running.catch(() => {});
+    under.push(running);
+    for (let turns = random(30); turns > 0; turns -= 1) await nextTurn();
+  }
+  await Promise.allSettled(under);
+  log.onStep = () => {};
+  const fresh = await open();
+  const kept = new Set((await fresh.pins()).flatMap((pin) => [...below(nodes, pin)]));
+  for (const number of kept) assert.ok(await fresh.blocks.has(number), `${number} is pinned, and missing`);
+  await eventually("it collects", () =>
+    fresh.collections.collect().then(
+      (done) => done !== undefined,
+      () => false,
+    ),
+  );
+  await fresh.log.refresh();
+  assert.deepEqual(sorted(fresh.blocks.all), sorted(kept));
+  await Promise.all([...hosts, fresh].map((host) => host.close()));
+}
