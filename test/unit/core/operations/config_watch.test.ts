@@ -7,6 +7,7 @@ import { join } from "node:path";
 import { describe, test } from "node:test";
 import { setTimeout as sleep } from "node:timers/promises";
 import type { Change, Module } from "#core/types.ts";
+import { eventually } from "#test/support/eventually.ts";
 import { type Reconfigured, reconfigured } from "./reconfigured.ts";
 
 const module = {
@@ -19,14 +20,11 @@ const module = {
   },
 };
 
-async function until(holds: () => boolean | Promise<boolean>): Promise<void> {
-  while (!(await holds())) await sleep(20);
-}
-
-const shows = (server: Reconfigured, text: string) => until(async () => (await server.get("/shown")) === text);
+const shows = (server: Reconfigured, text: string) =>
+  eventually(`${text} is shown`, async () => (await server.get("/shown")) === text);
 const path = (server: Reconfigured) => join(server.folder, "modhost.config.json");
 
-describe("a config file that is watched", { concurrency: 3, timeout: 60_000 }, () => {
+describe("a config file that is watched", { concurrency: 3, timeout: 300_000 }, () => {
   test("is applied when it is written, and when another file takes its place", async () => {
     const changes: Change[] = [];
     const hearing = {
@@ -41,7 +39,7 @@ describe("a config file that is watched", { concurrency: 3, timeout: 60_000 }, (
     await writeFile(fresh, JSON.stringify({ ...values, config_watch: true, shown: "three" }));
     await rename(fresh, path(server));
     await shows(server, "three");
-    await until(() => changes.length >= 2);
+    await eventually("two changes are told", () => changes.length >= 2);
     assert.deepEqual(new Set(changes.map(({ by }) => by)), new Set(["file watch"]));
     assert.deepEqual(
       changes[0]?.plan?.options.map(({ name }) => name),
@@ -64,7 +62,7 @@ describe("a config file that is watched", { concurrency: 3, timeout: 60_000 }, (
   test("changes nothing when it is wrong, which the log says once", async () => {
     await using server = await reconfigured({ config_watch: true, shown: "one" }, [module]);
     await server.write({ config_watch: true, shown: 1 });
-    await until(() => server.log().includes("not applied"));
+    await eventually("the log says so", () => server.log().includes("not applied"));
     assert.equal(await server.get("/shown"), "one");
     assert.equal(server.log().match(/The changed configuration is not applied/g)?.length, 1);
   });

@@ -90,7 +90,7 @@ async function body(running: TestHost, path: string): Promise<string> {
 }
 
 describe("an isolated module", () => {
-  test("answers as any other does", { timeout: 20_000 }, async (t) => {
+  test("answers as any other does", { timeout: 120_000 }, async (t) => {
     const running = await pluginHost(t, { ...files, "mod_user.js": user }, config);
     assert.equal(stateOf(running, "shop")?.note, undefined);
     assert.equal(await body(running, "/shop"), "hello");
@@ -149,7 +149,7 @@ describe("an isolated module", () => {
   });
 
   test("has websockets and streams, which its end cuts, and a reload closes as any other", {
-    timeout: 20_000,
+    timeout: 120_000,
   }, async (t) => {
     const running = await pluginHost(t, files, config);
     const open = async () => {
@@ -175,7 +175,7 @@ describe("an isolated module", () => {
     assert.equal(await body(running, "/shop"), "hello");
   });
 
-  test("goes no faster than its clients read, and hears when they leave", { timeout: 20_000 }, async (t) => {
+  test("goes no faster than its clients read, and hears when they leave", { timeout: 120_000 }, async (t) => {
     const running = await pluginHost(t, files, config);
     const events = await running.stream("/shop/events");
     for await (const piece of events.body) {
@@ -201,7 +201,7 @@ describe("an isolated module", () => {
     assert.equal(tooBig.status, 413);
   });
 
-  test("is told at load what cannot cross a thread", { timeout: 20_000 }, async (t) => {
+  test("is told at load what cannot cross a thread", { timeout: 120_000 }, async (t) => {
     const wrong = {
       shares: "module.shared('x')",
       hooks: "module.hook('http-error', () => '')",
@@ -223,7 +223,7 @@ describe("an isolated module", () => {
   });
 
   test("can be any module that the option names; top-level code that never ends harms nobody", {
-    timeout: 20_000,
+    timeout: 120_000,
   }, async (t) => {
     const sources = {
       "mod_plain.js":
@@ -241,7 +241,7 @@ describe("an isolated module", () => {
     ["/shop/exit", /process\.exit\(3\)/, {}],
     ["/shop/loop", /did not answer for \d+ s/, { isolated_timeout: 2 }],
   ] as const) {
-    test(`that ends by ${path} is started again; its request gets 503`, { timeout: 20_000 }, async (t) => {
+    test(`that ends by ${path} is started again; its request gets 503`, { timeout: 120_000 }, async (t) => {
       const running = await pluginHost(t, files, { ...config, ...own });
       const ended = await running.inject(path);
       assert.equal(ended.status, 503);
