@@ -36,6 +36,9 @@ interface Watched {
 /** The clock of file systems is behind that of programs by a tick of the system, on a busy one by several; milliseconds. */
 const FILE_CLOCK_MS = 50;
 
+/** Where a folder cannot be watched, its files are looked at as often, milliseconds. */
+const UNWATCHED_POLL_MS = 2000;
+
 /** Costs nothing while nothing happens in the folders of its files, but for the polls. */
 export class FileWatch {
   readonly #deps: FileWatchDeps;
@@ -72,8 +75,7 @@ export class FileWatch {
     for (const file of this.#files.keys()) if (!wanted.has(file)) this.#files.delete(file);
     const fresh = [...wanted].filter((file) => !this.#files.has(file));
     if (tellsNew === true) for (const file of fresh) this.#files.set(file, { told: "", seen: "" });
-    if (poll !== undefined && wanted.size > 0 && !this.#isClosed)
-      this.#poll ??= setInterval(() => this.#look(0), poll).unref();
+    if (poll !== undefined && wanted.size > 0) this.#pollEach(poll);
     await this.#watchFolders();
     if (tellsNew === true) {
       if (fresh.length > 0) this.#look(0);
@@ -98,6 +100,10 @@ export class FileWatch {
     clearInterval(this.#poll);
     for (const watcher of this.#watchers.values()) watcher.close();
     this.#watchers.clear();
+  }
+
+  #pollEach(milliseconds: number): void {
+    if (!this.#isClosed) this.#poll ??= setInterval(() => this.#look(0), milliseconds).unref();
   }
 
   #look(delay: number): void {
@@ -202,6 +208,10 @@ export class FileWatch {
     const unwatched = new Set<string>();
     for (const [key, folder] of wanted) if (!this.#watchers.has(key)) this.#watch(key, folder, unwatched);
     this.#unwatched = unwatched;
+    if (this.#deps.poll !== undefined) return;
+    if (unwatched.size > 0) return this.#pollEach(UNWATCHED_POLL_MS);
+    clearInterval(this.#poll);
+    this.#poll = undefined;
   }
 
   #watch(key: string, folder: string, unwatched: Set<string>): void {
@@ -218,7 +228,7 @@ export class FileWatch {
       unwatched.add(folder);
       // With polls, what happens there is seen a little later.
       if (poll === undefined && !this.#unwatched.has(folder))
-        failed("%s cannot be watched: %s", folder, reasonOf(error));
+        failed("%s cannot be watched, and is looked at every 2 s: %s", folder, reasonOf(error));
     }
   }
 }
