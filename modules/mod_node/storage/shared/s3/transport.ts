@@ -1,6 +1,5 @@
 /** One request to an S3 store: signed, sent, its answer read; repeated by others. */
 import { Readable } from "node:stream";
-import { AwsV4Signer } from "aws4fetch";
 import type { Dispatcher, Pool } from "undici";
 import { agentVersion } from "../../../util/agent_version.ts";
 import { failure, NodeError } from "../../../util/errors.ts";
@@ -10,6 +9,7 @@ import type { RequestFigures } from "./figures.ts";
 import type { Payload } from "./objects.ts";
 import { piecesOf } from "./payload.ts";
 import type { Place } from "./settings.ts";
+import { encoded, Signer } from "./signing.ts";
 
 export interface S3Request {
   readonly method: "GET" | "HEAD" | "PUT" | "POST" | "DELETE";
@@ -41,13 +41,14 @@ const KEEP_ALIVE_MS = 4000;
 export class Transport {
   readonly #place: Place;
   readonly #credentials: CredentialSource;
-  readonly #keys = new Map<string, ArrayBuffer>();
+  readonly #signer: Signer;
   #pool: Promise<Pool> | undefined;
   #closed = false;
 
   constructor(place: Place, credentials: CredentialSource) {
     this.#place = place;
     this.#credentials = credentials;
+    this.#signer = new Signer(place.region);
   }
 
   /** The answer, where its status is below 300. @throws S3Fault, NodeError, or the reason of the signal */
@@ -88,18 +89,15 @@ export class Transport {
 
   async #dispatch(request: S3Request, credentials: Credentials): Promise<Dispatcher.ResponseData> {
     const { method, body, signal, figures } = request;
-    const signed = await this.#sign(request, credentials);
     signal?.throwIfAborted();
     if (this.#closed) throw failure("STORE_CLOSED");
     const pool = await (this.#pool ??= this.#open());
-    const { pathname, search } = signed.url;
+    const { path, headers } = this.#sign(request, credentials);
+    const length = body === undefined ? {} : { "content-length": String(body.payload.length) };
     return pool.request({
       method,
-      path: pathname + search,
-      headers: {
-        ...Object.fromEntries(signed.headers),
-        ...(body === undefined ? {} : { "content-length": String(body.payload.length) }),
-      },
+      path,
+      headers: { ...headers, ...length, "user-agent": agentVersion },
       body: body === undefined ? null : sendable(body.payload, figures),
       signal: signal ?? null,
       // A connection that has served HEAD is kept, too.
@@ -109,21 +107,18 @@ export class Transport {
 
   /** The hash of what is sent is signed: the store refuses what was changed on its way, with TLS and without. */
   #sign({ method, key, query = {}, headers, body }: S3Request, credentials: Credentials) {
-    const { origin, root, region } = this.#place;
+    const { origin, root } = this.#place;
     const path = root + key.split("/").map(encoded).join("/");
-    const pairs = Object.entries(query).map(([name, value]) => `${encoded(name)}=${encoded(value)}`);
-    const signer = new AwsV4Signer({
+    const unsigned = {
       method,
-      url: `${origin}${key === "" ? path.replace(/(?<=.)\/$/, "") : path}${pairs.length > 0 ? `?${pairs.join("&")}` : ""}`,
-      headers: { ...headers, "user-agent": agentVersion, "x-amz-content-sha256": body?.sha256 ?? EMPTY },
-      accessKeyId: credentials.accessKeyId,
-      secretAccessKey: credentials.secretAccessKey,
-      ...(credentials.sessionToken === undefined ? {} : { sessionToken: credentials.sessionToken }),
-      service: "s3",
-      region,
-      cache: this.#keys,
-    });
-    return signer.sign();
+      host: origin.replace(/^https?:\/\//, ""),
+      path: key === "" ? path.replace(/(?<=.)\/$/, "") : path,
+      query,
+      headers: headers ?? {},
+      sha256: body?.sha256 ?? EMPTY,
+    };
+    const { search, headers: signed } = this.#signer.sign(unsigned, credentials);
+    return { path: unsigned.path + search, headers: signed };
   }
 
   async #open(): Promise<Pool> {
@@ -183,10 +178,6 @@ export function noAnswer(error: unknown, request: string): S3Fault {
   const reason = message || errors?.[0]?.message || code;
   return new S3Fault(`${request}: ${reason}`, { code, cause: error });
 }
-
-/** As S3 has it: everything but letters, digits and `-_.~`. */
-const encoded = (text: string): string =>
-  encodeURIComponent(text).replace(/[!'()*]/g, (character) => `%${character.charCodeAt(0).toString(16).toUpperCase()}`);
 
 function sendable(payload: Payload, figures: RequestFigures): Uint8Array | Readable {
   if (!(payload instanceof Uint8Array))
