@@ -10,6 +10,7 @@ import { flush } from "./content/mfs/operations.ts";
 import { namespacePath } from "./content/mfs/path.ts";
 import { collectGarbage, type NotRemoved, type Removed } from "./content/pins/gc.ts";
 import { Pins } from "./content/pins/pins.ts";
+import { collectingHost } from "./content/pins/shared_gc.ts";
 import { type ContentPath, parsePath } from "./content/resolver/path.ts";
 import { type Resolved, resolvePath } from "./content/resolver/resolve.ts";
 import type { LowLevelNode, NodeOptions, NodeStat, OfflineCode } from "./low_level_node.ts";
@@ -75,13 +76,14 @@ export class LocalNode implements LowLevelNode {
   readonly #onNotice: NodeOptions["onNotice"];
   readonly #copyMetadata: Stores["copyMetadata"];
   readonly #problem: Stores["problem"];
+  readonly #collections: Stores["collections"];
   readonly #closing: readonly (() => Promise<void>)[];
   #network: Promise<Network> | undefined;
   #closed: Promise<void> | undefined;
 
   constructor(
     repo: Repo,
-    { blocks, metadata, hostMetadata = metadata, shared, copyMetadata, keys, problem }: Stores,
+    { blocks, metadata, hostMetadata = metadata, shared, collections, copyMetadata, keys, problem }: Stores,
     options: NodeOptions,
     closing: readonly (() => Promise<void>)[],
   ) {
@@ -139,6 +141,8 @@ export class LocalNode implements LowLevelNode {
       blockAt: async (path, signal) => (await this.resolve(path, { signal })).cid,
     };
     this.mounts = new Mounts(ground);
+    this.#collections = collections;
+    collections?.serve(collectingHost({ pins: this.pins, lock: this.lock, roots: () => this.#roots() }));
     const { defaults = {} } = options;
     const { pubsub, namesOverPubsub } = repo.config.switches;
     this.#namesOverPubsub = options.namesOverPubsub ?? namesOverPubsub ?? defaults.namesOverPubsub ?? false;
@@ -291,19 +295,11 @@ export class LocalNode implements LowLevelNode {
     const { collections } = this.counts;
     const began = performance.now();
     try {
-      const release = await this.lock.acquireExclusive(signal);
-      try {
-        // A copy must not have roots whose blocks are about to go.
-        await this.#copyMetadata?.();
-        const tell = (result: Removed | NotRemoved) => {
-          if ("removed" in result) collections.removed += 1;
-          told.push(result);
-        };
-        const partial = [...(await this.files.roots()), ...(await this.mounts.roots())];
-        await collectGarbage(this.blocks, this.pins, tell, { signal, partial });
-      } finally {
-        release();
-      }
+      const tell = (result: Removed | NotRemoved) => {
+        if ("removed" in result) collections.removed += 1;
+        told.push(result);
+      };
+      await (this.#collections === undefined ? this.#collectHere(tell, signal) : this.#collectTogether(tell, signal));
       await this.blocks.store.compact(signal);
       told.end();
     } catch (reason) {
@@ -313,6 +309,26 @@ export class LocalNode implements LowLevelNode {
       collections.runs += 1;
       collections.time += performance.now() - began;
     }
+  }
+
+  async #collectHere(tell: (result: Removed | NotRemoved) => void, signal: AbortSignal): Promise<void> {
+    const release = await this.lock.acquireExclusive(signal);
+    try {
+      // A copy must not have roots whose blocks are about to go.
+      await this.#copyMetadata?.();
+      await collectGarbage(this.blocks, this.pins, tell, { signal, partial: await this.#roots() });
+    } finally {
+      release();
+    }
+  }
+
+  async #collectTogether(tell: (result: Removed | NotRemoved) => void, signal: AbortSignal): Promise<void> {
+    const done = await this.#collections?.collect({ signal, tell: (removed) => tell({ removed }) });
+    if (done === undefined) tell({ error: "another host of the shared store is collecting garbage" });
+  }
+
+  async #roots(): Promise<CID[]> {
+    return [...(await this.files.roots()), ...(await this.mounts.roots())];
   }
 
   hold(signal: AbortSignal): Promise<HeldData> {

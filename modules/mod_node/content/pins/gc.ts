@@ -63,8 +63,21 @@ async function mark(
   signal: AbortSignal | undefined,
 ): Promise<{ readonly kept: CidSet; readonly errors: readonly string[] }> {
   const kept = new CidSet();
-  const errors: string[] = [];
   const read = nodeReader(blocks, { offline: true, signal, evenDenied: true });
+  const errors = await markPinned(pins, kept, read, signal);
+  const find = (cid: CID) => blocks.find(cid);
+  for (const root of [...partial, ...pins.guarded()]) await markPresent(root, kept, find, signal);
+  return { kept, errors };
+}
+
+/** Marks what pins keep; gives a sentence for each that could not be walked. */
+export async function markPinned(
+  pins: Pins,
+  kept: CidSet,
+  read: (cid: CID) => Promise<Uint8Array>,
+  signal: AbortSignal | undefined,
+): Promise<string[]> {
+  const errors: string[] = [];
   for await (const root of pins.list("recursive")) {
     try {
       for await (const _ of walk(root, { read, seen: kept, signal, skipLeaves: true, lenient: true }));
@@ -73,22 +86,30 @@ async function mark(
       errors.push(`could not retrieve links for ${root}: ${error.message}`);
     }
   }
-  for (const root of partial) await markPresent(blocks, root, kept, signal);
-  for (const root of pins.guarded()) await markPresent(blocks, root, kept, signal);
   for await (const cid of pins.list("direct")) kept.add(cid);
-  return { kept, errors };
+  return errors;
 }
 
 /** Marks the local blocks of a DAG that need not be complete. */
-async function markPresent(
-  blocks: BlockService,
+export async function markPresent(
   root: CID,
   kept: CidSet,
-  signal: AbortSignal | undefined,
+  find: (cid: CID) => Promise<Uint8Array | undefined>,
+  signal?: AbortSignal,
 ): Promise<void> {
+  for await (const _ of present(root, kept, find, signal));
+}
+
+/** The blocks of a DAG that need not be complete, without those that are in `seen`. */
+export async function* present(
+  root: CID,
+  seen: CidSet,
+  find: (cid: CID) => Promise<Uint8Array | undefined>,
+  signal?: AbortSignal,
+): AsyncGenerator<CID> {
   const none = new Uint8Array();
-  const read = async (cid: CID) => (await blocks.find(cid)) ?? none;
-  for await (const _ of walk(root, { read, seen: kept, signal, skipLeaves: true, lenient: true }));
+  const read = async (cid: CID) => (await find(cid)) ?? none;
+  for await (const { cid } of walk(root, { read, seen, signal, skipLeaves: true, lenient: true })) yield cid;
 }
 
 /** True when all of them are gone. */

@@ -12,6 +12,7 @@ import { openLmdbMetadata } from "../../storage/metadata/lmdb.ts";
 import { memoryMetadata } from "../../storage/metadata/memory.ts";
 import type { MetadataStore } from "../../storage/metadata/store.ts";
 import type { StorePaths } from "../../storage/repo/datastore.ts";
+import type { Collections } from "../../storage/shared/gc/collections.ts";
 import type { SharedLog } from "../../storage/shared/log.ts";
 
 export interface Stores {
@@ -22,6 +23,8 @@ export interface Stores {
   readonly hostMetadata?: MetadataStore | undefined;
   /** The log that other hosts work on these blocks and this metadata with; undefined for stores of this host alone. */
   readonly shared?: SharedLog | undefined;
+  /** Removes garbage together with those hosts; with `shared`. */
+  readonly collections?: Collections | undefined;
   /** Why calls fail for now, in a sentence; undefined while the stores can do all. Stores on this machine have none. */
   readonly problem?: () => string | undefined;
   /** Called when the stores are closed: closes what they share. Never rejects. */

@@ -2,10 +2,12 @@
 import { mkdir, readFile } from "node:fs/promises";
 import { hostname } from "node:os";
 import { dirname, join } from "node:path";
+import type { CID } from "multiformats/cid";
 import type { MakeRoom } from "../../storage/disk_reserve.ts";
 import type { MetadataStore } from "../../storage/metadata/store.ts";
 import type { Repo } from "../../storage/repo/repo.ts";
 import { Availability } from "../../storage/shared/availability.ts";
+import { Collections } from "../../storage/shared/gc/collections.ts";
 import { SharedKeys } from "../../storage/shared/keys.ts";
 import { SharedMetadata } from "../../storage/shared/metadata.ts";
 import { openS3 } from "../../storage/shared/s3/client.ts";
@@ -54,9 +56,7 @@ export async function openSharedStores(
     const place = settings.cache_path ?? join(dirname(repo.stores.metadata), "shared");
     const folder = join(place, database.store);
     await mkdir(folder, { recursive: true, mode: 0o700 });
-    const remove = async () => {
-      throw new NodeError("blocks of a shared store cannot be removed yet");
-    };
+    const remove = (cids: readonly CID[]) => collections.remove(cids);
     const sizes = { cacheBytes: settings.cache, segmentBytes: settings.segment };
     const options = { objects, log, remove, onNotice, makeRoom, ...sizes };
     const blocks = await openSharedBlocks({ ...options, folder: join(folder, "blocks") });
@@ -64,13 +64,16 @@ export async function openSharedStores(
     const copy = await openMetadata({ ...repo.stores, metadata: join(folder, "metadata") }, onNotice, makeRoom);
     const metadata = await SharedMetadata.open(log, copy);
     stores.push(() => metadata.close());
+    const isRoot = (key: string) => key.startsWith("pins/") || key.startsWith("files/");
+    const collections = new Collections({ log, metadata, blocks: blocks.condemnable, isRoot });
+    engines.push(() => collections.close());
     const hostMetadata = await openMetadata(repo.stores, onNotice, makeRoom);
     stores.push(() => hostMetadata.close());
-    await log.refresh();
+    await collections.start();
     await tellOfOwn(repo, onNotice);
     const keys = await keysOf(metadata, settings);
     const problem = () => availability.problem;
-    return { blocks, metadata, hostMetadata, shared: log, keys, problem, close: () => closeAll(engines) };
+    return { blocks, metadata, hostMetadata, shared: log, collections, keys, problem, close: () => closeAll(engines) };
   } catch (error) {
     await closeAll([...engines, ...stores]);
     throw error;

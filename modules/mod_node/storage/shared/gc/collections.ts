@@ -5,9 +5,10 @@
 import { setTimeout as sleep } from "node:timers/promises";
 import type { CID } from "multiformats/cid";
 import { CidSet } from "../../../formats/cid/set.ts";
+import { NodeError } from "../../../util/errors.ts";
 import type { MetadataStore } from "../../metadata/store.ts";
 import { decodeEntries, encodeEntries } from "../entries.ts";
-import type { Applier, BlockList, Commit, Draft, Entry, HeldLock, SharedLog } from "../log.ts";
+import type { Applier, BlockList, Commit, Draft, Entry, HeldLock, Position, SharedLog } from "../log.ts";
 import type { CondemnableBlocks } from "./blocks.ts";
 
 /** Reads a block, also one that is condemned; undefined when it is not stored. */
@@ -17,12 +18,6 @@ export interface CollectionsDeps {
   readonly log: SharedLog;
   readonly metadata: MetadataStore;
   readonly blocks: CondemnableBlocks;
-  /** Runs while no call of this host adds blocks or begins to refer to some: with its own lock of garbage collection. */
-  readonly alone: <T>(run: () => Promise<T>) => Promise<T>;
-  /** Adds what committed roots keep; several times with the same `kept`. @throws NodeError when one cannot be walked */
-  readonly mark: (kept: CidSet, find: FindBlock, signal?: AbortSignal) => Promise<void>;
-  /** What calls under way here refer to, as far as it is stored. */
-  readonly guarded: (find: FindBlock) => AsyncIterable<CID>;
   /** Whether this key of the metadata names roots. */
   readonly isRoot: (key: string) => boolean;
   /** Milliseconds: between two looks at what does not tell, and before a collection that nobody leads is ended. */
@@ -30,10 +25,35 @@ export interface CollectionsDeps {
   readonly settleMs?: number;
 }
 
+export interface MarkOptions {
+  readonly signal?: AbortSignal | undefined;
+  /** Only what pins keep. */
+  readonly pinned?: boolean;
+}
+
+/** What a host knows of its own calls. */
+export interface CollectingHost {
+  /** Runs while no call of this host adds blocks or begins to refer to some: with its own lock of garbage collection. */
+  readonly alone: <T>(run: () => Promise<T>) => Promise<T>;
+  /** Adds what committed roots keep; several times with the same `kept`. @throws NodeError when one cannot be walked */
+  readonly mark: (kept: CidSet, find: FindBlock, options: MarkOptions) => Promise<void>;
+  /** What calls under way here refer to, as far as it is stored. */
+  readonly guarded: (find: FindBlock) => AsyncIterable<CID>;
+}
+
+/** Before calls are served. */
+const idle: CollectingHost = {
+  alone: (run) => run(),
+  mark: async () => {
+    throw new Error("there is no node yet that knows the roots");
+  },
+  async *guarded() {},
+};
+
 export interface CollectOptions {
   readonly signal?: AbortSignal | undefined;
   /** Called for each block when it is gone. */
-  readonly tell?: (removed: CID) => void;
+  readonly tell?: ((removed: CID) => void) | undefined;
 }
 
 type Condemned = Extract<Entry, { kind: "condemned" }>;
@@ -57,6 +77,9 @@ const BATCH = 512;
 export class Collections implements Applier {
   readonly position = undefined;
   readonly #deps: CollectionsDeps;
+  #host = idle;
+  /** Somebody has the local lock, and waits for this. */
+  #isHeld = false;
   #undecided: Undecided | undefined;
   /** A root was written since this was last set. */
   #hasNewRoots = false;
@@ -71,6 +94,11 @@ export class Collections implements Applier {
     this.#deps = deps;
     deps.log.follow(this);
     deps.log.onSessionLost((join) => this.#rejoin(join));
+  }
+
+  /** From now on there are calls. */
+  serve(host: CollectingHost): void {
+    this.#host = host;
   }
 
   /** Before calls are served. @throws NodeError STORE_UNAVAILABLE */
@@ -113,35 +141,63 @@ export class Collections implements Applier {
    *
    * @throws NodeError STORE_UNAVAILABLE, SESSION_LOST, LOCK_LOST, and of `mark`: nothing is removed
    */
-  async collect({ signal, tell = () => {} }: CollectOptions = {}): Promise<{ readonly removed: number } | undefined> {
-    const { log, blocks, mark } = this.#deps;
-    const led = await log.withLock(lockName, async (lock) => {
-      await this.#settle(lock);
-      await log.refresh();
-      const upTo = log.applied;
-      const kept = new CidSet();
-      this.#hasNewRoots = false;
-      await mark(kept, blocks.find, signal);
+  async collect({ signal, tell }: CollectOptions = {}): Promise<{ readonly removed: number } | undefined> {
+    const { blocks } = this.#deps;
+    const led = await this.#lead({ signal, tell }, async (upTo, kept) => {
       async function* garbage() {
         for await (const cid of blocks.stored(upTo)) {
           signal?.throwIfAborted();
           if (!kept.has(cid)) yield cid;
         }
       }
-      const list = await blocks.writeList(garbage());
-      if (isEmpty(list)) return 0;
-      return await this.#remove({ kind: "condemned", epoch: lock.fence, upTo, list }, kept, lock, { signal, tell });
+      return garbage();
     });
-    return led === undefined ? undefined : { removed: led.result };
+    return led === undefined ? undefined : { removed: led };
+  }
+
+  /**
+   * Removes these blocks, except those that pins keep, or calls under way on other hosts. The caller has the local lock of garbage
+   * collection. @throws NodeError when another host is collecting
+   */
+  async remove(cids: readonly CID[]): Promise<void> {
+    this.#isHeld = true;
+    try {
+      const done = await this.#lead({ pinned: true }, async (_upTo, kept) => cids.filter((cid) => !kept.has(cid)));
+      if (done === undefined)
+        throw new NodeError("another host of the shared store is removing blocks: try again later");
+    } finally {
+      this.#isHeld = false;
+    }
+  }
+
+  /** Undefined when another host has the lock. */
+  async #lead(
+    options: CollectOptions & MarkOptions,
+    choose: (upTo: Position, kept: CidSet) => Promise<AsyncIterable<CID> | Iterable<CID>>,
+  ): Promise<number | undefined> {
+    const { log, blocks } = this.#deps;
+    const led = await log.withLock(lockName, async (lock) => {
+      await this.#settle(lock);
+      await log.refresh();
+      const upTo = log.applied;
+      const kept = new CidSet();
+      this.#hasNewRoots = false;
+      await this.#host.mark(kept, blocks.find, options);
+      const list = await blocks.writeList(await choose(upTo, kept));
+      if (isEmpty(list)) return 0;
+      return await this.#remove({ kind: "condemned", epoch: lock.fence, upTo, list }, kept, lock, options);
+    });
+    return led?.result;
   }
 
   async #remove(
     entry: Condemned,
     kept: CidSet,
     lock: HeldLock,
-    { signal, tell }: Required<Omit<CollectOptions, "signal">> & CollectOptions,
+    options: CollectOptions & MarkOptions,
   ): Promise<number> {
-    const { log, blocks, mark } = this.#deps;
+    const { signal, tell } = options;
+    const { log, blocks } = this.#deps;
     const resets = this.#resets;
     const rescued = new CidSet();
     const isRescued = (cid: CID) => kept.has(cid) || rescued.has(cid);
@@ -159,7 +215,7 @@ export class Collections implements Applier {
       }
       // What sessions have written that are over by now, and everything before the acknowledgements.
       await log.refresh();
-      if (this.#hasNewRoots) await mark(kept, blocks.find, signal);
+      if (this.#hasNewRoots) await this.#host.mark(kept, blocks.find, options);
       for (const list of this.#undecided?.acknowledged.values() ?? []) {
         for await (const cid of blocks.readList(list)) rescued.add(cid);
       }
@@ -174,7 +230,7 @@ export class Collections implements Applier {
     for await (const cid of blocks.readList(entry.list)) {
       if (isRescued(cid)) continue;
       removed += 1;
-      tell(cid);
+      tell?.(cid);
     }
     return removed;
   }
@@ -229,15 +285,17 @@ export class Collections implements Applier {
   }
 
   async #acknowledge(undecided: Undecided): Promise<void> {
-    const { log, blocks, alone, guarded } = this.#deps;
+    const { log, blocks } = this.#deps;
+    const { alone, guarded } = this.#host;
     const { epoch } = undecided.entry;
     const { session } = log;
     const rescued: CID[] = [];
-    await alone(async () => {
+    const suspend = async () => {
       await blocks.suspend(epoch);
       for await (const batch of batches(guarded(blocks.find))) rescued.push(...(await blocks.condemned(epoch, batch)));
       await blocks.restore(epoch, rescued);
-    });
+    };
+    await (this.#isHeld ? suspend() : alone(suspend));
     const list = await blocks.writeList(rescued);
     await log.commit(() => {
       const entries: Entry[] =
@@ -251,8 +309,8 @@ export class Collections implements Applier {
 
   /** Calls that began in the old session are over when it runs alone; those of the new one know what is condemned. */
   async #rejoin(join: () => Promise<void>): Promise<void> {
-    const { log, alone, blocks } = this.#deps;
-    await alone(async () => {
+    const { log, blocks } = this.#deps;
+    await this.#host.alone(async () => {
       await join();
       await log.refresh();
       if (this.#undecided !== undefined) await blocks.suspend(this.#undecided.entry.epoch);

@@ -202,15 +202,17 @@ export class Host {
       log,
       metadata,
       blocks: this.blocks,
+      isRoot: (key) => key.startsWith("pins/"),
+      pollMs: 1,
+      settleMs: 5,
+    });
+    this.collections.serve({
       alone: async (run) => {
         const release = await this.#lock.acquireExclusive();
         return run().finally(release);
       },
       mark: (kept, find) => this.#mark(kept, find),
       guarded: (find) => this.#guarded(find),
-      isRoot: (key) => key.startsWith("pins/"),
-      pollMs: 1,
-      settleMs: 5,
     });
   }
 

@@ -1,0 +1,40 @@
+/** What a host of a shared store tells a collection across hosts of its roots, and of what its calls refer to. */
+import type { CID } from "multiformats/cid";
+import { CidSet } from "../../formats/cid/set.ts";
+import type { CollectingHost } from "../../storage/shared/gc/collections.ts";
+import type { SharedLock } from "../../util/async/shared_lock.ts";
+import { failure, NodeError } from "../../util/errors.ts";
+import { markPinned, markPresent, present } from "./gc.ts";
+import type { Pins } from "./pins.ts";
+
+export interface CollectingHostDeps {
+  readonly pins: Pins;
+  readonly lock: SharedLock;
+  /** More roots, of the files and of what is mounted: those of all hosts, as far as they are known. The lock is held. */
+  readonly roots: () => Promise<readonly CID[]>;
+}
+
+export function collectingHost({ pins, lock, roots }: CollectingHostDeps): CollectingHost {
+  const alone = async <T>(run: () => Promise<T>): Promise<T> => {
+    const release = await lock.acquireExclusive();
+    return await run().finally(release);
+  };
+  return {
+    alone,
+    async mark(kept, find, { signal, pinned = false }) {
+      const read = async (cid: CID) => {
+        const bytes = await find(cid);
+        if (bytes === undefined) throw failure("BLOCK_NOT_FOUND");
+        return bytes;
+      };
+      const [error] = await markPinned(pins, kept, read, signal);
+      if (error !== undefined) throw new NodeError(`garbage collection aborted: ${error}`);
+      if (pinned) return;
+      for (const root of await alone(roots)) await markPresent(root, kept, find, signal);
+    },
+    async *guarded(find) {
+      const seen = new CidSet();
+      for (const root of [...(await roots()), ...pins.guarded()]) yield* present(root, seen, find);
+    },
+  };
+}

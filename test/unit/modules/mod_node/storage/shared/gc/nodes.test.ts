@@ -1,0 +1,74 @@
+/** Garbage collection as users of two nodes on one store see it. */
+import assert from "node:assert/strict";
+import { join } from "node:path";
+import { type TestContext, test } from "node:test";
+import { createNode, type Node } from "modhost/node";
+import type { CID } from "multiformats/cid";
+import { memoryMetadata } from "#node/storage/metadata/memory.ts";
+import { Collections } from "#node/storage/shared/gc/collections.ts";
+import { MemoryLog } from "#node/storage/shared/memory_log.ts";
+import { SharedMetadata } from "#node/storage/shared/metadata.ts";
+import { MemoryObjects } from "#node/storage/shared/s3/memory_objects.ts";
+import { openSharedBlocks } from "#node/storage/shared/segments/open.ts";
+import { emptyFolder } from "../../repo/support.ts";
+
+class Place {
+  readonly log = new MemoryLog();
+  readonly contents: MemoryObjects["contents"] = new Map();
+
+  async node(t: TestContext): Promise<Node> {
+    const log = this.log.open();
+    const objects = new MemoryObjects(this.contents, {});
+    const remove = (cids: readonly CID[]) => collections.remove(cids);
+    const blocks = await openSharedBlocks({ folder: join(await emptyFolder(t), "blocks"), objects, log, remove });
+    const metadata = await SharedMetadata.open(log, memoryMetadata());
+    const isRoot = (key: string) => key.startsWith("pins/") || key.startsWith("files/");
+    const collections = new Collections({ log, metadata, blocks: blocks.condemnable, isRoot, pollMs: 5 });
+    await collections.start();
+    const close = async () => {
+      await collections.close();
+      await log.close();
+    };
+    const stores = { blocks, metadata, hostMetadata: memoryMetadata(), shared: log, collections, close };
+    const node = await createNode({ repo: await emptyFolder(t), offline: true, stores: async () => stores });
+    t.after(() => node.close());
+    return node;
+  }
+}
+
+const bytes = (text: string) => new Uint8Array(Buffer.from(text));
+const has = async (node: Node, cid: CID) => (await node.lowLevel.blocks.find(cid)) !== undefined;
+
+test("repo/gc of one host removes what none of them keeps: pins, files and calls under way of all count", async (t) => {
+  const place = new Place();
+  const [a, b] = [await place.node(t), await place.node(t)];
+  const pinned = await b.add("pinned by the other");
+  const loose = await b.add("kept by nobody", { pin: false });
+  await b.files.write("/kept", bytes("in the files of the other"), { create: true });
+  const file = await b.files.stat("/kept");
+  const removed: string[] = [];
+  for await (const result of a.repo.gc()) removed.push(String(result.cid ?? result.err));
+  assert.ok(removed.includes(String(loose.cid)), removed.join());
+  for (const node of [a, b]) {
+    assert.ok(await has(node, pinned.cid));
+    assert.ok(await has(node, file.cid));
+    assert.equal(await has(node, loose.cid), false);
+  }
+  const again: unknown[] = [];
+  for await (const result of b.repo.gc()) again.push(result);
+  assert.deepEqual(again, []);
+});
+
+test("a block that is removed on one host is gone on every host, unless it is pinned", async (t) => {
+  const place = new Place();
+  const [a, b] = [await place.node(t), await place.node(t)];
+  const loose = await b.add("kept by nobody", { pin: false });
+  const pinned = await b.add("pinned");
+  const results = await Array.fromAsync(a.block.rm([loose.cid, pinned.cid]));
+  assert.deepEqual(
+    results.map(({ error }) => error?.message),
+    [undefined, "pinned: recursive"],
+  );
+  assert.equal(await has(b, loose.cid), false);
+  assert.ok(await has(b, pinned.cid));
+});
