@@ -27,6 +27,11 @@ export class Catalog {
   /** Spelling of names in the configuration: "@scope/modhost-mod-x" for x. */
   readonly #spelling = new Map<string, string>();
   readonly #codes = new Map<string, ModuleCode>();
+  /** What the latest code of each module has said of itself. */
+  readonly #evaluated = new Map<
+    string,
+    { readonly shared: boolean | undefined; readonly depends: readonly string[] }
+  >();
   /** Codes that run in workers of their own, and those of them whose files say so. */
   readonly #inWorkers = new WeakMap<ModuleCode, { readonly isDeclared: boolean }>();
   /** Files of the latest evaluations of each module: of the last one that went well, and of those since. */
@@ -104,13 +109,15 @@ export class Catalog {
     return this.#isElsewhere(name) || this.#list("modules_disabled", host).some((entry) => moduleName(entry) === name);
   }
 
-  /** Names of those that one process alone runs, and of all that are known to depend on them. */
+  /**
+   * Names of those that one process alone runs, and of all that are known to depend on them; also of those that are not loaded,
+   * or no more: no other process is to load them in their place.
+   */
   shared(): Set<string> {
-    const codes = [...this.#codes.values()];
-    const shared = new Set(codes.filter((code) => code.shared).map(({ source }) => source.name));
+    const shared = new Set([...this.#evaluated].flatMap(([name, code]) => (code.shared === true ? [name] : [])));
     for (let size = -1; size < shared.size; ) {
       size = shared.size;
-      for (const { source, depends } of codes) if (depends.some((name) => shared.has(name))) shared.add(source.name);
+      for (const [name, { depends }] of this.#evaluated) if (depends.some((each) => shared.has(each))) shared.add(name);
     }
     return shared;
   }
@@ -170,6 +177,8 @@ export class Catalog {
   adopt(code: ModuleCode): void {
     this.#config.declare(code.options, code.source.name);
     this.#codes.set(code.source.name, code);
+    const { shared, depends } = code;
+    this.#evaluated.set(code.source.name, { shared, depends });
   }
 
   /**

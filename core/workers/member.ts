@@ -4,7 +4,7 @@ import type { ListeningHandle } from "../ports/lent.ts";
 import { reasonOf } from "../util/errors.ts";
 import { FirstMember } from "./first.ts";
 import { type FarEnd, Link } from "./link.ts";
-import { type Begin, WORKER } from "./messages.ts";
+import { type Begin, type Shared, WORKER } from "./messages.ts";
 import { OtherMember } from "./other.ts";
 import type { Role } from "./role.ts";
 
@@ -38,6 +38,8 @@ export class Member {
   #begin: Begin | undefined;
   readonly #looking: NodeJS.Timeout;
   #isLeft = false;
+  /** What came after the beginning. */
+  #shared: Shared | undefined;
 
   constructor(number: number) {
     this.number = number;
@@ -48,12 +50,16 @@ export class Member {
       };
     const handlers = {
       begin: (begin: Begin) => this.#begun.resolve(begin),
+      shared: (shared: Shared) => {
+        this.#shared = shared;
+        role("shared")(shared);
+      },
       stop: (signal: string | undefined) => this.#program?.stop(signal),
       reload: () => this.#program?.reload(),
       reopen: () => this.#program?.reopen(),
       step: (step: FollowStep) => this.#make(step),
       log: (line: string, from: number | undefined) => this.#program?.host().shared.relayLog(line, from),
-      ...Object.fromEntries(["shared", "ports", "sibling", "left", "figures"].map((name) => [name, role(name)])),
+      ...Object.fromEntries(["ports", "sibling", "left", "figures"].map((name) => [name, role(name)])),
     };
     this.link = new Link(process as unknown as FarEnd, handlers, (handle, head) => this.#role?.passed?.(handle, head));
     process.on("disconnect", () => this.#left());
@@ -84,7 +90,11 @@ export class Member {
   async begin(): Promise<Pick<Role, "siblings" | "module"> & { readonly sockets: readonly HeldSocket[] }> {
     const begin = await this.#begun.promise;
     this.#begin = begin;
-    const deps = { link: this.link, begin, host: () => this.#program?.host() };
+    const deps = {
+      link: this.link,
+      begin: { ...begin, shared: this.#shared ?? begin.shared },
+      host: () => this.#program?.host(),
+    };
     this.#role = this.isFirst ? new FirstMember(deps) : new OtherMember(deps);
     const sockets = begin.held.flatMap((facts) => {
       const handle = this.link.take(facts.key);

@@ -1,5 +1,6 @@
 /** One process of a server, as the supervisor sees it. */
 import { type ChildProcess, spawn } from "node:child_process";
+import type { FollowStep } from "../host.ts";
 import type { Channel } from "../worker/channel.ts";
 import { Link, type TakeConnection } from "./link.ts";
 import { type Begin, WORKER } from "./messages.ts";
@@ -36,6 +37,8 @@ export class WorkerProcess {
   readonly #child: ChildProcess;
   readonly #up = Promise.withResolvers<void>();
   readonly #running = Promise.withResolvers<void>();
+  /** Steps that were made while it began. */
+  readonly missed: FollowStep[] = [];
   isRunning = false;
   /** It was asked to end. */
   isLeaving = false;
@@ -87,10 +90,10 @@ export class WorkerProcess {
     return this.link.channel;
   }
 
-  /** Resolves when it serves. @throws {Error} when it ends before */
-  async begin(begin: Begin): Promise<void> {
+  /** Resolves when it serves. `begin` is asked for when it can be told. @throws {Error} when it ends before */
+  async begin(begin: () => Begin): Promise<void> {
     await this.#up.promise;
-    this.channel.tell("begin", begin);
+    this.channel.tell("begin", begin());
     await this.#running.promise;
   }
 

@@ -134,9 +134,23 @@ export class Supervisor {
     slot.began = performance.now();
     void child.ended.then((ended) => this.#ended(slot, child, ended));
     const held = number === 1 ? this.#ports.giveAll(child.link) : [];
-    const begin = { number, count: this.#deps.count, folder: this.#folder, steps: this.#steps.all(), held };
-    await child.begin({ ...begin, shared: number === 1 ? undefined : this.#shared });
+    const { count } = this.#deps;
+    await child.begin(() => {
+      const shared = number === 1 ? undefined : this.#shared;
+      return { number, count, folder: this.#folder, steps: this.#steps.all(), held, shared };
+    });
     if (number === 1) this.#passed.flush();
+    else await this.#catchUp(child);
+  }
+
+  /** What was done while a process began, which may have been too late for it to begin with. */
+  async #catchUp(child: WorkerProcess): Promise<void> {
+    try {
+      for (const step of child.missed.splice(0)) await child.channel.call("step", step);
+    } catch (error) {
+      this.#log("warn", `Process ${child.number} is replaced: ${reasonOf(error)}`);
+      await child.stop(this.#deps.stopTimeout);
+    }
   }
 
   #ended(slot: Slot, child: WorkerProcess, { how, code }: Ended): void {
@@ -144,8 +158,7 @@ export class Supervisor {
     slot.process = undefined;
     if (this.#isStopping) return;
     const isFirst = slot.number === 1;
-    if (isFirst) this.#shared = undefined;
-    else this.#first?.channel.tell("left", slot.number);
+    if (!isFirst) this.#first?.channel.tell("left", slot.number);
     // A server that does not start, or that was told to stop, ends with its first process.
     if (isFirst && (!this.#hasStarted || (code === 0 && !child.isLeaving))) {
       this.code = code ?? 1;
@@ -195,6 +208,9 @@ export class Supervisor {
   async #follow(step: FollowStep): Promise<readonly string[]> {
     this.#steps.add(step);
     const told: string[] = [];
+    for (const { process, number } of this.#slots) {
+      if (number > 1 && process?.isRunning === false) process.missed.push(step);
+    }
     for (const process of this.#others()) {
       try {
         await process.channel.call("step", step);

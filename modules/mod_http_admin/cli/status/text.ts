@@ -40,6 +40,9 @@ function summary(status: ServerStatus, figures: Partial<Figures> | undefined): s
     ["ports", ports.join(", ") || "none"],
     ["modules", countedStates(modules)],
     ["connections", String(status.connections)],
+    ...(status.processes === undefined
+      ? []
+      : [["further processes", status.processes.map(({ number, pid }) => `${number} (pid ${pid})`).join(", ")]]),
     ["requests", `${status.requests.length} being answered${rateText(figures)}`],
     ...(figures?.rss === undefined ? [] : [["load", loadText(figures)]]),
   ];

@@ -213,7 +213,7 @@ describe("a server of two processes", { concurrency: 1, timeout: 240_000 }, () =
     await writeFile(join(server.program.folder, "mod_http_more.mjs"), own("more"));
     assert.equal((await told(server, "load", "./mod_http_more.mjs")).result, "done");
     process.kill(other as number, "SIGKILL");
-    const now = await server.both();
+    let now = await server.both();
     assert.ok(!now.has(other as number));
     const more = await Promise.all(Array.from({ length: 12 }, () => server.get("/more/pid")));
     for (const { status } of more) assert.equal(status, 200);
@@ -222,8 +222,18 @@ describe("a server of two processes", { concurrency: 1, timeout: 240_000 }, () =
       others.map(({ number, pid }: { number: number; pid: number }) => [number, now.has(pid)]),
       [[2, true]],
     );
+    // Nobody else begins to run what the first has unloaded.
+    assert.equal((await told(server, "unload", "http_kept")).result, "done");
+    const [second] = [...now].filter((pid) => pid !== first);
+    process.kill(second as number, "SIGKILL");
+    await eventually("another process serves", async () => {
+      now = await server.pids();
+      return now.size === 2 && !now.has(second as number);
+    });
+    const asked = await Promise.all(Array.from({ length: 12 }, () => server.get("/kept/pid")));
+    assert.deepEqual(new Set(asked.map(({ status }) => status)), new Set([404]));
     server.kill("SIGKILL");
-    for (const pid of now) await untilGone(pid);
+    for (const pid of now) await untilGone(pid, false);
   });
 
   test("another process takes the place of one that is killed; whoever connects meanwhile is served", async () => {
