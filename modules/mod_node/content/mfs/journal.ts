@@ -149,8 +149,13 @@ export class Journal {
     return true;
   }
 
-  /** All that there is; to be read before anything is added. */
-  async state(): Promise<MfsState> {
+  /** All that there is. */
+  state(): Promise<MfsState> {
+    return this.#list({ prefix: folder });
+  }
+
+  /** The same, for a tree that has it from now on; before anything is added. */
+  async load(): Promise<MfsState> {
     const listed = await this.#list({ prefix: folder });
     this.#next = listed.numbers.next;
     this.#length = listed.changes.length;

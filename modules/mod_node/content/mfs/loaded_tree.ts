@@ -123,7 +123,7 @@ export class LoadedTree {
       looked: (folder, name) => this.#recorder?.looked?.(folder.path, name),
       stored: (folder) => this.#recorder?.stored?.(folder.path),
     };
-    const state = await journal.state();
+    const state = await journal.load();
     return loadTree(state.root ?? (await this.emptyDirectory()), state, deps, log);
   }
 }

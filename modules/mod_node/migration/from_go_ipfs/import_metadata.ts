@@ -161,7 +161,7 @@ async function mergeRoots(theirs: Uint8Array | undefined, options: ImportOptions
   const [base, ours] = await Promise.all([metadata.get(importedPrefix + rootKey), metadata.get(rootKey)]);
   if (theirs === undefined || same(theirs, base) || same(theirs, ours)) return false;
   const journal = new Journal(metadata);
-  if ((await journal.state()).changes.length === 0 && same(ours, base)) return true;
+  if ((await journal.load()).changes.length === 0 && same(ours, base)) return true;
   const cid = castCid(theirs);
   const name = `go-ipfs-${cid}`;
   const bytes = await find(cid);

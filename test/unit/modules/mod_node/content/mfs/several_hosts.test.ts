@@ -3,6 +3,7 @@ import assert from "node:assert/strict";
 import { test } from "node:test";
 import { setImmediate as nextTurn } from "node:timers/promises";
 import { memoryMetadata } from "#node/storage/metadata/memory.ts";
+import { prefixedStore } from "#node/storage/metadata/prefixed_store.ts";
 import type { MetadataStore } from "#node/storage/metadata/store.ts";
 import { NodeError } from "#node/util/errors.ts";
 import { SharedPlace } from "#test/support/shared_hosts.ts";
@@ -255,4 +256,27 @@ test("what earlier versions have left in the journal is read, and what this one 
   assert.deepEqual(keys, [key(0), key(2)]);
   await place.files.commit({ whole: true });
   assert.deepEqual(await Array.fromAsync(metadata.range({ prefix: "files/change/" })), []);
+});
+
+test("what another host adds while the roots for garbage collection are asked for is seen afterwards", async () => {
+  const place = new SharedPlace();
+  const [a, b] = [await place.join(), await place.join()];
+  const other = new Place(b.blocks, b.metadata, true);
+  let meanwhile = async () => {};
+  const { metadata } = a;
+  const watched: MetadataStore = {
+    ...prefixedStore(metadata, ""),
+    async *range(range) {
+      await meanwhile();
+      yield* metadata.range(range);
+    },
+  };
+  const one = new Place(a.blocks, watched, true);
+  await one.mkdir("/a");
+  meanwhile = async () => {
+    meanwhile = async () => {};
+    await other.mkdir("/b");
+  };
+  await one.files.roots();
+  assert.deepEqual(await one.look("/"), { names: ["a", "b"] });
 });
