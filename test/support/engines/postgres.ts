@@ -14,8 +14,8 @@ import {
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { eventually } from "../eventually.ts";
-import { freePort } from "./ports.ts";
 import { findPrograms, type Programs } from "./postgres_programs.ts";
+import { endingWithUs, freePort } from "./programs.ts";
 
 let found: Programs | undefined;
 
@@ -106,18 +106,12 @@ export class Postgres implements AsyncDisposable {
 
   /** After `stop` or `kill`, with all that was committed. Resolves when it takes queries. */
   async start(): Promise<void> {
-    const { postgres, options } = this.#programs;
-    const words = [
-      "-c",
-      `exec "$@" >>"$0" 2>&1`,
-      join(this.#folder, "log"),
-      postgres,
-      "-D",
-      this.#data,
-      "-p",
-      String(this.port),
-    ];
-    const child = spawn("/bin/sh", words, { ...options, cwd: this.#folder, stdio: "ignore", detached: true });
+    const options = { ...this.#programs.options, cwd: this.#folder, stdio: "ignore", detached: true } as const;
+    const log = join(this.#folder, "log");
+    const { postgres } = this.#programs;
+    const program = [postgres, "-D", this.#data, "-p", String(this.port)];
+    const [command, ...words] = endingWithUs("/bin/sh", "-c", `exec "$@" >>"$0" 2>&1`, log, ...program);
+    const child = spawn(command, words, options);
     this.#child = child;
     // It does not keep the process of a test.
     child.unref();

@@ -5,7 +5,7 @@ import { mkdir, mkdtemp, rm } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { eventually } from "../eventually.ts";
-import { accepts, freePort } from "./ports.ts";
+import { accepts, endingWithUs, freePort } from "./programs.ts";
 import type { S3User } from "./s3_signature.ts";
 
 const program = process.env.VERSITYGW;
@@ -32,7 +32,8 @@ export async function startVersitygw(...buckets: readonly string[]): Promise<S3E
   const run = async () => {
     const options = ["--quiet", "--keep-alive", "--port", `127.0.0.1:${port}`, "posix", join(folder, "objects")];
     const env = { ...process.env, ROOT_ACCESS_KEY: user.accessKeyId, ROOT_SECRET_KEY: user.secretAccessKey };
-    const started = spawn(program ?? "", options, { env, stdio: "ignore" });
+    const [command, ...words] = endingWithUs(program ?? "", ...options);
+    const started = spawn(command, words, { env, stdio: "ignore" });
     await eventually("versitygw listens", () => {
       if (started.exitCode !== null) throw new Error(`versitygw ended with status ${started.exitCode}`);
       return accepts(port);

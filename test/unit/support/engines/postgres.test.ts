@@ -1,7 +1,14 @@
 import assert from "node:assert/strict";
+import { spawn } from "node:child_process";
+import { once } from "node:events";
+import { chmod, mkdtemp, rm } from "node:fs/promises";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
 import { test } from "node:test";
 import connect from "postgres";
 import { noPostgres, Postgres } from "#test/support/engines/postgres.ts";
+import { accepts, endsWithUs } from "#test/support/engines/programs.ts";
+import { eventually } from "#test/support/eventually.ts";
 
 const query = async (server: Postgres, text: string) => {
   const sql = connect(server.url(), { max: 1, onnotice: () => {} });
@@ -17,6 +24,10 @@ test("PostgreSQL keeps what was committed over a kill, and a standby that is pro
 }, async () => {
   await using server = await Postgres.start();
   await query(server, "CREATE TABLE kept (value int); INSERT INTO kept VALUES (1)");
+  server.freeze();
+  const frozen = query(server, "SELECT 7");
+  server.thaw();
+  assert.deepEqual(await frozen, [7]);
   await server.kill();
   await assert.rejects(query(server, "SELECT 1"), /ECONNREFUSED/);
   await server.start();
@@ -29,4 +40,26 @@ test("PostgreSQL keeps what was committed over a kill, and a standby that is pro
   await standby.promote();
   await query(standby, "INSERT INTO kept VALUES (3)");
   assert.deepEqual(await query(standby, "SELECT value FROM kept"), [1, 2, 3]);
+});
+
+const unbound = noPostgres || (endsWithUs ? false : "this system has no setpriv");
+
+test("PostgreSQL ends with the process that started it, also when that is killed", { skip: unbound }, async () => {
+  const folder = await mkdtemp(join(tmpdir(), "modhost-killed-"));
+  // PostgreSQL may be another user.
+  await chmod(folder, 0o755);
+  const program = `
+    import { Postgres } from "#test/support/engines/postgres.ts";
+    const server = await Postgres.start();
+    console.log(server.port);
+    setInterval(() => {}, 1000);`;
+  const words = ["--conditions=source", "--input-type=module", "--eval", program];
+  const env = { ...process.env, TMPDIR: folder };
+  const child = spawn(process.execPath, words, { env, stdio: ["ignore", "pipe", "inherit"] });
+  const [line] = (await once(child.stdout, "data")) as [Buffer];
+  const port = Number(line);
+  assert.equal(await accepts(port), true);
+  child.kill("SIGKILL");
+  await eventually("it no longer listens", async () => !(await accepts(port)));
+  await rm(folder, { recursive: true, maxRetries: 20 });
 });

@@ -3,6 +3,7 @@ import { test } from "node:test";
 import connect from "postgres";
 import { openS3 } from "#node/storage/shared/s3/client.ts";
 import { s3Settings } from "#node/storage/shared/settings.ts";
+import { FaultyTcp } from "#test/support/engines/faulty_tcp.ts";
 import { noSharedStore, sharedStore } from "#test/support/engines/shared_store.ts";
 
 test("each test gets an empty store on the engines of its process", { skip: noSharedStore }, async () => {
@@ -18,4 +19,33 @@ test("each test gets an empty store on the engines of its process", { skip: noSh
     assert.deepEqual([...(await sql`SELECT 1 AS one`)], [{ one: 1 }]);
     await sql.end();
   }
+});
+
+test("a commit whose answer is lost took place, and a network that is cut or swallows mends", {
+  skip: noSharedStore,
+}, async () => {
+  const { sql: server } = await sharedStore();
+  await using network = await FaultyTcp.start(server.port);
+  const url = server.url().replace(`:${server.port}/`, `:${network.port}/`);
+  const sql = connect(url, { max: 1, onnotice: () => {}, backoff: () => 0.05 });
+  await sql`CREATE TABLE lost (value int)`;
+  const lost = network.loseAnswer(/COMMIT\0/);
+  await assert.rejects(
+    sql.begin((inside) => inside`INSERT INTO lost VALUES (1)`),
+    /ECONNRESET|CONNECTION_CLOSED/,
+  );
+  await lost;
+  assert.deepEqual([...(await sql`SELECT value FROM lost`)], [{ value: 1 }]);
+  network.swallow();
+  const waiting = sql`SELECT 2 AS two`;
+  let isAnswered = false;
+  const answered = waiting.then((rows) => {
+    isAnswered = true;
+    return [...rows];
+  });
+  await new Promise((later) => setTimeout(later, 50));
+  assert.equal(isAnswered, false);
+  network.restore();
+  assert.deepEqual(await answered, [{ two: 2 }]);
+  await sql.end();
 });

@@ -1,5 +1,6 @@
-/** Ports of programs that must be told theirs. */
+/** Programs that tests start: their ports, which they must be told, and their end. */
 import { once } from "node:events";
+import { existsSync } from "node:fs";
 import { connect, createServer } from "node:net";
 
 /** One that nobody listened on a moment ago. */
@@ -19,3 +20,12 @@ export function accepts(port: number): Promise<boolean> {
     socket.once("connect", () => socket.destroy());
   });
 }
+
+const SETPRIV = "/usr/bin/setpriv";
+
+/** Whether `endingWithUs` has an effect. */
+export const endsWithUs = existsSync(SETPRIV);
+
+/** The command line of a program that the system ends with this process, however that ends (Linux). */
+export const endingWithUs = (...words: readonly [string, ...string[]]): readonly [string, ...string[]] =>
+  endsWithUs ? [SETPRIV, "--pdeathsig", "KILL", ...words] : words;
