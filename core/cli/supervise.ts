@@ -34,7 +34,11 @@ export async function supervise(context: CommandContext, count: number): Promise
   const supervisor = new Supervisor({
     count,
     command: ownCommand(),
-    env: Object.fromEntries(Object.entries(env).filter(([name]) => !ownVariables.includes(name))),
+    env: {
+      ...Object.fromEntries(Object.entries(env).filter(([name]) => !ownVariables.includes(name))),
+      // The first process gets those of the service manager.
+      ...(sockets.length === 0 ? {} : { LISTEN_PID: String(process.pid) }),
+    },
     sockets,
     inherits,
     stopTimeout: Number(config.value("stop_timeout") ?? 15) + Number(config.value("stop_delay") ?? 0),
@@ -74,7 +78,11 @@ export async function memberOptions(member: Member, { modules = [] }: HostOption
   return {
     siblings,
     modules: [...modules, module],
-    ...(member.isFirst ? (sockets.length > 0 ? { sockets: sockets.map(heldPort) } : {}) : { log: logOf(member) }),
+    ...(member.isFirst
+      ? sockets.length > 0
+        ? { sockets: sockets.map(heldPort) }
+        : {}
+      : { sockets: [], log: logOf(member) }),
     successor: () => {
       const reason = "it has several processes: reload its modules, or restart it";
       return Promise.reject(new ModhostError("CHANGE_REFUSED", { what: handOverText, reason }));
