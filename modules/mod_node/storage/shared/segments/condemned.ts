@@ -6,9 +6,8 @@ import type { BlockList, Position } from "../log.ts";
 import type { ObjectStore } from "../s3/objects.ts";
 import { cidsOf, readBlockList, writeBlockList } from "./block_lists.ts";
 import type { PlaceFeed } from "./feed.ts";
+import { pagesOf } from "./pages.ts";
 import type { Place, Places } from "./places.ts";
-
-const PAGE = 512;
 
 const formKey = (multihash: Uint8Array, form: number): string => `${form} ${keyOf(multihash)}`;
 
@@ -73,15 +72,13 @@ export function condemnableBlocks(deps: CondemnedDeps): CondemnableBlocks {
   return {
     find,
     async *stored(upTo: Position) {
-      await catchUp();
       const isMeant = ({ epoch, segment }: Place) =>
         epoch === 0 && (places.rows.get(segment)?.position ?? Number.POSITIVE_INFINITY) <= upTo;
-      for (let after: Uint8Array | undefined; ; ) {
-        const page = places.page(after, PAGE);
-        for (const { multihash, places: found } of page)
-          for (const { form } of found.filter(isMeant)) yield cidOf(form, multihash);
-        after = page.at(-1)?.multihash;
-        if (after === undefined) return;
+      for await (const page of pagesOf(places, feed, catchUp)) {
+        const meant = page.flatMap(({ multihash, places: found }) =>
+          found.filter(isMeant).map(({ form }) => cidOf(form, multihash)),
+        );
+        yield* meant;
       }
     },
     async suspend(epoch) {

@@ -59,6 +59,8 @@ export class PlaceFeed implements Applier {
   readonly condemning: Set<number>;
   /** How often anything was removed, as of the last commit that came. */
   removals = 0;
+  /** How often everything began anew: until that is in the index it lacks what is stored. */
+  resets = 0;
 
   constructor(deps: FeedDeps) {
     this.#deps = deps;
@@ -111,6 +113,7 @@ export class PlaceFeed implements Applier {
   reset(): void {
     this.condemning.clear();
     this.removals += 1;
+    this.resets += 1;
     this.#add({ commit: undefined, loaded: undefined });
   }
 

@@ -162,11 +162,13 @@ export class Places {
     return this.#environment.bytes();
   }
 
-  /** Removes everything. */
+  /** Removes everything; reads go on meanwhile. */
   async clear(): Promise<void> {
-    await this.#environment.close();
-    await rm(this.#folder, { recursive: true, force: true });
-    await this.#open();
+    await this.#environment.write(() => {
+      for (const table of [this.#places, this.#segments, this.#condemned]) void table.clearAsync();
+    });
+    this.rows.clear();
+    this.#state = noState;
   }
 
   close(): Promise<void> {

@@ -1,4 +1,3 @@
-import { setImmediate as nextTurn } from "node:timers/promises";
 import type { CID } from "multiformats/cid";
 import { identity } from "../../../formats/cid/hashes.ts";
 import { failure, NodeError } from "../../../util/errors.ts";
@@ -15,6 +14,7 @@ import type { SegmentCache } from "./cache.ts";
 import { condemnableBlocks, Suspensions } from "./condemned.ts";
 import type { PlaceFeed } from "./feed.ts";
 import type { SegmentNumbers } from "./numbers.ts";
+import { pagesOf } from "./pages.ts";
 import type { Places } from "./places.ts";
 import { storedSegments } from "./stored_segments.ts";
 import { Upkeep } from "./upkeep.ts";
@@ -47,7 +47,6 @@ const SEGMENT_BYTES = 64 * MIB;
 const BUFFERED_BYTES = 4 * MIB;
 /** Longer ones would have more chunks than the cache can name. */
 const MAX_SEGMENT_BYTES = 1024 * MIB;
-const PAGE = 512;
 const GRACE_MS = 3_600_000;
 
 /** See `openSharedBlocks`. */
@@ -130,7 +129,7 @@ export class SharedBlocks implements BlockStore {
     this.#mustBeOpen();
     const bytes = multihash.bytes.slice();
     if (this.#formsOf(bytes).length === 0) await this.#catchUp();
-    return this.#formsOf(bytes).map((form) => cidOf(form, bytes));
+    return this.#cidsOf(bytes);
   }
 
   async put(blocks: readonly Block[], { onNew }: PutOptions = {}): Promise<void> {
@@ -177,14 +176,11 @@ export class SharedBlocks implements BlockStore {
     // What moves to the index meanwhile comes first.
     const open = this.#writer.blocks.all().map(({ multihash }) => multihash);
     const seen = new Set(open.map(keyOf));
-    for (const multihash of new Map(open.map((each) => [keyOf(each), each])).values()) yield* this.#cidsOf(multihash);
-    for (let after: Uint8Array | undefined; ; ) {
-      await nextTurn();
-      this.#mustBeOpen();
-      const page = this.#places.page(after, PAGE);
-      for (const { multihash } of page) if (!seen.has(keyOf(multihash))) yield* this.#cidsOf(multihash);
-      after = page.at(-1)?.multihash;
-      if (after === undefined) return;
+    const distinct = [...new Map(open.map((each) => [keyOf(each), each])).values()];
+    yield* this.#whileOpen(distinct.flatMap((multihash) => this.#cidsOf(multihash)));
+    for await (const page of pagesOf(this.#places, this.#feed, () => this.#catchUp())) {
+      const others = page.filter(({ multihash }) => !seen.has(keyOf(multihash)));
+      yield* this.#whileOpen(others.flatMap(({ multihash }) => this.#cidsOf(multihash)));
     }
   }
 
@@ -264,11 +260,14 @@ export class SharedBlocks implements BlockStore {
     return this.#find(cid);
   }
 
-  /** Everything that was committed anywhere is in the index. */
+  /** Everything that was committed anywhere is in the index, until something is awaited. */
   async #catchUp(): Promise<void> {
-    this.#mustBeOpen();
-    await this.#log.refresh();
-    if (!this.#feed.isSettled) await this.#feed.settled();
+    for (let resets = -1; resets !== this.#feed.resets; ) {
+      this.#mustBeOpen();
+      ({ resets } = this.#feed);
+      await this.#log.refresh();
+      if (!this.#feed.isSettled) await this.#feed.settled();
+    }
     this.#mustBeOpen();
   }
 
@@ -278,9 +277,13 @@ export class SharedBlocks implements BlockStore {
     return [...new Set([...open, ...stored.map(({ form }) => form)])];
   }
 
-  *#cidsOf(multihash: Uint8Array): Generator<CID> {
-    for (const form of this.#formsOf(multihash)) {
-      yield cidOf(form, multihash);
+  #cidsOf(multihash: Uint8Array): CID[] {
+    return this.#formsOf(multihash).map((form) => cidOf(form, multihash));
+  }
+
+  *#whileOpen(cids: readonly CID[]): Generator<CID> {
+    for (const cid of cids) {
+      yield cid;
       this.#mustBeOpen();
     }
   }
@@ -291,7 +294,6 @@ export class SharedBlocks implements BlockStore {
       if (!isGone(error)) throw error;
       // It was merged into another segment, and this host had not heard of it.
       const moved = await this.#lookAgain(cid);
-      if (moved?.segment === place.segment) throw error;
       return moved && this.#far.read(cid, moved, buffers);
     });
   }

@@ -6,7 +6,6 @@ import type { ObjectStore } from "../s3/objects.ts";
 import { decodeIndex, type IndexedBlock } from "./index_file.ts";
 import { readWhole } from "./load_index.ts";
 import { carKey, indexKey, partsOf, segmentOfKey } from "./names.ts";
-import type { SegmentNumbers } from "./numbers.ts";
 import type { Places, SegmentRow } from "./places.ts";
 import { storedFile } from "./stored_segments.ts";
 
@@ -14,7 +13,6 @@ export interface VerifyDeps {
   readonly log: SharedLog;
   readonly objects: ObjectStore;
   readonly places: Places;
-  readonly numbers: SegmentNumbers;
   /** Everything that was committed anywhere is in the index. */
   readonly catchUp: () => Promise<void>;
 }
@@ -77,7 +75,7 @@ async function faultsOfCar(
 
 /** Objects of segments that no host lists or will list, by id: those of sessions that ended between an upload and its commit. */
 export async function findOrphans(deps: VerifyDeps, signal?: AbortSignal): Promise<Map<SegmentId, string[]>> {
-  const { log, objects, places, numbers } = deps;
+  const { log, objects, places } = deps;
   const found = new Map<SegmentId, string[]>();
   for await (const page of objects.list("", { signal })) {
     for (const { key } of page) {
@@ -88,11 +86,10 @@ export async function findOrphans(deps: VerifyDeps, signal?: AbortSignal): Promi
   // A session that is over now commits nothing any more: what it has committed is seen by `catchUp`.
   const alive = new Set(await log.sessions());
   await deps.catchUp();
+  const listed = new Set([...places.rows.values()].map(({ id }) => id));
   const doomed = new Set(await log.doomed(0));
-  for (const id of found.keys()) {
-    const isListed = places.rows.has(numbers.find(id) ?? 0) || doomed.has(id);
-    if (isListed || alive.has(partsOf(id)?.session ?? 0)) found.delete(id);
-  }
+  for (const id of found.keys())
+    if (listed.has(id) || doomed.has(id) || alive.has(partsOf(id)?.session ?? 0)) found.delete(id);
   return found;
 }
 

@@ -1,0 +1,161 @@
+/** Hosts that write, delete, merge, fail and end in random order, against a plain set of what they were told is stored. */
+import assert from "node:assert/strict";
+import { test } from "node:test";
+import type { Block } from "#node/storage/blockstore/store.ts";
+import { failure } from "#node/util/errors.ts";
+import { sample } from "../../blockstore/samples.ts";
+import { type Host, SharedStore } from "./hosts.ts";
+
+const HOSTS = 3;
+const BLOCKS = 60;
+const ROUNDS = 60;
+
+/** The same numbers for the same seed. */
+function numbersFrom(seed: number): (below: number) => number {
+  let state = seed;
+  return (below) => {
+    state = (Math.imul(state, 1664525) + 1013904223) >>> 0;
+    return Math.floor((state / 2 ** 32) * below);
+  };
+}
+
+type Known = "stored" | "gone" | "unknown";
+
+class Model {
+  readonly #random: (below: number) => number;
+  readonly #store = new SharedStore();
+  readonly #hosts: Host[] = [];
+  readonly #known = new Map<Block, Known>();
+  readonly #blocks: readonly Block[];
+  #failing = 0;
+
+  constructor(seed: number) {
+    this.#random = numbersFrom(seed);
+    this.#blocks = Array.from({ length: BLOCKS }, (_, at) => sample(at, 50 + this.#random(9000)));
+    this.#store.log.pageSize = 7;
+    this.#store.log.onStep = () => this.#mayFail();
+  }
+
+  async run(): Promise<void> {
+    for (let at = 0; at < HOSTS; at += 1) this.#hosts.push(await this.#open());
+    for (let round = 0; round < ROUNDS; round += 1) {
+      // Now and then something is away.
+      this.#failing = this.#random(4) === 0 ? 10 : 0;
+      await Promise.all(
+        this.#hosts.map((_, at) =>
+          this.#step(
+            at,
+            this.#blocks.filter((_, of) => (of + round) % HOSTS === at),
+          ),
+        ),
+      );
+    }
+    this.#failing = 0;
+    await this.#check();
+  }
+
+  #mayFail(): void {
+    if (this.#failing > 0 && this.#random(this.#failing) === 0)
+      throw failure("STORE_UNAVAILABLE", { reason: "so it is" });
+  }
+
+  #open(folder?: string): Promise<Host> {
+    const mayFail = () => this.#mayFail();
+    return this.#store.open({
+      ...(folder !== undefined && { folder }),
+      segmentBytes: 20_000,
+      cacheBytes: 100_000,
+      graceMs: 0,
+      faults: { before: mayFail, after: mayFail },
+    });
+  }
+
+  /** One host does one thing, with blocks that no other host writes meanwhile. */
+  async #step(at: number, mine: readonly Block[]): Promise<void> {
+    const { blocks } = this.#hosts[at] as Host;
+    const some = mine.filter(() => this.#random(4) === 0);
+    const what = this.#random(20);
+    if (what < 8) {
+      await this.#try(some, "stored", async () => {
+        await blocks.put(some);
+        await blocks.sync();
+      });
+    } else if (what < 10) await this.#try(some, "unknown", () => blocks.put(some));
+    else if (what < 14) await this.#try(some, "gone", () => blocks.delete(some.map(({ cid }) => cid)));
+    else if (what < 16) await this.#try([], "stored", () => blocks.compact());
+    else if (what === 16) await this.#end(at);
+    else if (what === 17) this.#store.log.trim();
+    else await this.#try([], "stored", () => this.#read(blocks, mine));
+  }
+
+  /** What is known of blocks once something is done, or has failed in the midst of it. */
+  async #try(some: readonly Block[], after: Known, run: () => Promise<unknown>): Promise<void> {
+    const before = some.map((block) => this.#known.get(block));
+    for (const block of some) this.#known.set(block, "unknown");
+    try {
+      await run();
+      // What somebody may still have unwritten is not gone for good.
+      for (const [at, block] of some.entries())
+        this.#known.set(block, after === "gone" && before[at] === "unknown" ? "unknown" : after);
+    } catch (error) {
+      if (!["STORE_UNAVAILABLE", "SESSION_LOST"].includes((error as { code: string }).code)) throw error;
+    }
+  }
+
+  /** It ends before it can write anything more. Another one takes its place, with or without its folder. */
+  async #end(at: number): Promise<void> {
+    const { log, folder, objects, blocks } = this.#hosts[at] as Host;
+    this.#store.log.endSession(log.session);
+    objects.faults = { before: () => Promise.reject(failure("STORE_UNAVAILABLE", { reason: "it has ended" })) };
+    await blocks.close().catch(() => undefined);
+    await log.close();
+    this.#hosts[at] = await this.#open(this.#random(2) === 0 ? undefined : folder);
+  }
+
+  async #read(blocks: Host["blocks"], mine: readonly Block[]): Promise<void> {
+    for (const block of mine) {
+      const got = await blocks.get(block.cid);
+      if (got !== undefined) assert.deepEqual(Buffer.from(got), Buffer.from(block.bytes));
+      const known = this.#known.get(block);
+      if (known === "stored") assert.ok(got, `${block.cid} was stored`);
+      if (known === "gone") assert.equal(got, undefined, `${block.cid} was removed`);
+    }
+  }
+
+  async #check(): Promise<void> {
+    for (const { blocks } of this.#hosts) await blocks.sync();
+    const [first] = this.#hosts as [Host];
+    await first.blocks.compact();
+    await first.blocks.compact();
+    this.#hosts.push(await this.#open());
+    const all: string[] = [];
+    for (const { blocks } of this.#hosts) {
+      await this.#read(blocks, this.#blocks);
+      const keys = (await Array.fromAsync(blocks.keys())).map(String).sort();
+      all.push(keys.join());
+      assert.equal((await blocks.stat()).blocks, keys.length);
+    }
+    assert.equal(new Set(all).size, 1);
+    assert.deepEqual(await Array.fromAsync(first.blocks.upkeep.verify()), []);
+    for (const host of this.#hosts.slice(1)) await host.close();
+    await first.blocks.upkeep.deleteOrphans();
+    await first.blocks.compact();
+    const { segments } = await first.blocks.upkeep.figures();
+    const left = [...this.#store.contents.keys()].filter((key) => !key.endsWith(".cids"));
+    // Besides what the first host itself uploaded in vain.
+    assert.ok(left.length >= 2 * segments);
+    await first.close();
+    const sweeper = await this.#open();
+    await sweeper.blocks.upkeep.deleteOrphans();
+    await sweeper.blocks.compact();
+    const kept = (await sweeper.blocks.upkeep.figures()).segments;
+    assert.equal([...this.#store.contents.keys()].filter((key) => !key.endsWith(".cids")).length, 2 * kept);
+    assert.deepEqual(await Array.fromAsync(sweeper.blocks.upkeep.verify()), []);
+    await sweeper.close();
+  }
+}
+
+const seeds = process.env.SEEDS?.split(",").map(Number) ?? [1, 4, 6];
+for (const seed of seeds)
+  test(`whatever hosts do and meet, what was acknowledged is there and what was removed is not (seed ${seed})`, () =>
+    new Model(seed).run());
