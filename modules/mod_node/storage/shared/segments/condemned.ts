@@ -17,6 +17,11 @@ export class Suspensions {
   readonly #epochs = new Map<number, Set<string>>();
   #change = Promise.withResolvers<void>();
 
+  /** Nothing is in doubt. */
+  get isEmpty(): boolean {
+    return this.#epochs.size === 0;
+  }
+
   /** Whether it is not known whether this block goes. */
   hides(multihash: Uint8Array, { epoch, form }: Place): boolean {
     if (epoch === 0) return false;

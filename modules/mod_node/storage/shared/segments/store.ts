@@ -77,6 +77,8 @@ export class SharedBlocks implements BlockStore {
   /** For collections across hosts. */
   readonly condemnable: CondemnableBlocks;
   readonly upkeep: Upkeep;
+  /** The session in which this host has heard of everything before it. */
+  #joined = 0;
   /** What this host has on its disk. */
   readonly #reads: BlockReader;
   /** What it may have to fetch: while the store is away, nobody else waits. */
@@ -113,11 +115,13 @@ export class SharedBlocks implements BlockStore {
   }
 
   async get(cid: CID, buffers?: BufferPool): Promise<Uint8Array | undefined> {
+    if (!this.#isJoined) await this.#join();
     const place = this.#find(cid) ?? (await this.#decided(cid));
     return place && this.#read(cid, place, buffers);
   }
 
   async has(cid: CID): Promise<boolean> {
+    if (!this.#isJoined) await this.#join();
     return (this.#find(cid) ?? (await this.#lookAgain(cid))) !== undefined;
   }
 
@@ -134,6 +138,7 @@ export class SharedBlocks implements BlockStore {
 
   async put(blocks: readonly Block[], { onNew }: PutOptions = {}): Promise<void> {
     this.#mustBeOpen();
+    if (!this.#isJoined) await this.#join();
     const writer = this.#writer;
     for (const block of blocks) {
       const { cid, release } = block;
@@ -190,7 +195,8 @@ export class SharedBlocks implements BlockStore {
     for (const row of this.#places.rows.values()) bytes += row.bytes;
     const { places, condemned } = this.#places.state;
     const news = this.#writer.blocks.all().filter(({ multihash, form }) => this.#place(multihash, form) === undefined);
-    return { blocks: places - condemned + news.length, bytes };
+    const hidden = this.#suspensions.isEmpty ? 0 : condemned;
+    return { blocks: places - hidden + news.length, bytes };
   }
 
   async compact(signal?: AbortSignal): Promise<void> {
@@ -258,6 +264,21 @@ export class SharedBlocks implements BlockStore {
   async #lookAgain(cid: CID): Promise<BytesLocation | undefined> {
     await this.#catchUp();
     return this.#find(cid);
+  }
+
+  /**
+   * Collections did not ask this host before its session began: until it has what they removed, it may take for stored what is gone.
+   * Without a session nothing comes of what it takes for stored.
+   */
+  get #isJoined(): boolean {
+    const { session } = this.#log;
+    return session === this.#joined || session === 0;
+  }
+
+  async #join(): Promise<void> {
+    const { session } = this.#log;
+    await this.#catchUp();
+    this.#joined = session;
   }
 
   /** Everything that was committed anywhere is in the index, until something is awaited. */

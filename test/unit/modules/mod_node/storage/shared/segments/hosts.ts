@@ -2,8 +2,9 @@
 import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
+import { setImmediate as nextTurn } from "node:timers/promises";
 import type { CID } from "multiformats/cid";
-import type { SharedLog } from "#node/storage/shared/log.ts";
+import type { BlockList, SharedLog } from "#node/storage/shared/log.ts";
 import { MemoryLog } from "#node/storage/shared/memory_log.ts";
 import { type Faults, MemoryObjects } from "#node/storage/shared/s3/memory_objects.ts";
 import { openSharedBlocks } from "#node/storage/shared/segments/open.ts";
@@ -27,36 +28,73 @@ type Options = Partial<SharedBlocksOptions> & { readonly faults?: Faults };
 export class SharedStore {
   readonly log = new MemoryLog();
   readonly contents: MemoryObjects["contents"] = new Map();
+  readonly #hosts = new Set<Host>();
+  readonly #undecided = new Map<number, BlockList>();
+  #removing: Promise<void> = Promise.resolve();
   #epochs = 0;
 
   async open({ faults = {}, ...options }: Options = {}): Promise<Host> {
     const log = this.log.open();
     const objects = new MemoryObjects(this.contents, faults);
     const folder = options.folder ?? join(home, `host.${++folders}`);
-    const remove = (cids: readonly CID[]) => this.#remove(log, cids);
+    // One at a time, as under a lock.
+    const remove = (cids: readonly CID[]) => {
+      this.#removing = this.#removing.catch(() => undefined).then(() => this.#remove(log, cids));
+      return this.#removing;
+    };
     const blocks = await openSharedBlocks({ folder, objects, log, remove, segmentBytes: 64 * 1024, ...options });
-    return {
+    const host: Host = {
       blocks,
       log,
       objects,
       folder,
-      async close() {
+      close: async () => {
+        this.end(host);
         await blocks.close();
         await log.close();
       },
     };
+    this.#hosts.add(host);
+    return host;
   }
 
-  /** What a collection does that nobody objects to. */
+  /** Nobody waits for this host any more. */
+  end(host: Host): void {
+    this.#hosts.delete(host);
+  }
+
+  /** A collection that nobody objects to: no host begins to refer to what goes. */
   async #remove(log: SharedLog, cids: readonly CID[]): Promise<void> {
     this.#epochs += 1;
     const epoch = this.#epochs;
-    await log.commit((upTo) => ({
-      entries: [
-        { kind: "condemned", epoch, upTo, list: { cids: cids.map(({ bytes }) => bytes) } },
-        { kind: "removed", epoch, rescued: { cids: [] } },
-      ],
-      result: undefined,
-    }));
+    const list = { cids: cids.map(({ bytes }) => bytes) };
+    // What one began whose answer was lost goes no further.
+    for (const [before, rescued] of this.#undecided) {
+      await untilDone(() =>
+        log.commit(() => ({ entries: [{ kind: "removed", epoch: before, rescued }], result: undefined })),
+      );
+      this.#undecided.delete(before);
+    }
+    this.#undecided.set(epoch, list);
+    await log.commit((upTo) => ({ entries: [{ kind: "condemned", epoch, upTo, list }], result: undefined }));
+    for (const { blocks } of this.#hosts) {
+      // One that has ended refers to nothing.
+      await untilDone(() => blocks.condemnable.suspend(epoch)).catch(() => undefined);
+    }
+    const decision = { kind: "removed", epoch, rescued: { cids: [] } } as const;
+    await untilDone(() => log.commit(() => ({ entries: [decision], result: undefined })));
+    this.#undecided.delete(epoch);
+  }
+}
+
+/** However often the store is away. */
+async function untilDone(run: () => Promise<void>): Promise<void> {
+  for (;;) {
+    try {
+      return await run();
+    } catch (error) {
+      if ((error as { code?: string }).code !== "STORE_UNAVAILABLE") throw error;
+      await nextTurn();
+    }
   }
 }
