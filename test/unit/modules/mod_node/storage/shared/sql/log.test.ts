@@ -7,12 +7,15 @@ import { SharedMetadata } from "#node/storage/shared/metadata.ts";
 import { openSqlLog, type SqlLogOptions } from "#node/storage/shared/sql/engine.ts";
 import { Line, SqlCounts } from "#node/storage/shared/sql/line.ts";
 import { sqlSettings } from "#node/storage/shared/sql/settings.ts";
+import type { NodeError } from "#node/util/errors.ts";
+import { FaultyTcp } from "#test/support/engines/faulty_tcp.ts";
+import { noPostgres, Postgres } from "#test/support/engines/postgres.ts";
 import { eventually } from "#test/support/eventually.ts";
-import { Postgres } from "./postgres.ts";
 
-const postgres = await Postgres.start();
-const skip = postgres === undefined ? "there is no PostgreSQL in /usr/lib/postgresql" : false;
-after(() => postgres?.remove());
+const skip = noPostgres;
+let server: Promise<Postgres> | undefined;
+const postgres = () => (server ??= Postgres.start());
+after(async () => (await server)?.[Symbol.asyncDispose]());
 
 const bytes = (text: string) => new Uint8Array(Buffer.from(text));
 const text = (value: Uint8Array | undefined) => value && Buffer.from(value).toString();
@@ -20,7 +23,7 @@ const set = (key: string, value = "1"): Entry => ({ kind: "metadata", changes: [
 const write = (...entries: readonly Entry[]) => ({ entries, result: undefined });
 
 let stores = 0;
-const newStore = () => postgres?.url(`store_${++stores}`) ?? "";
+const newStore = async () => `${(await postgres()).url()}?schema=store_${++stores}`;
 
 class Notes implements Applier {
   position = 0;
@@ -51,7 +54,7 @@ async function hostOf(url: string, options: Partial<SqlLogOptions> = {}) {
 }
 
 test("hosts that open a new store at once share one log, and lose no step of a counter", { skip }, async () => {
-  const url = newStore();
+  const url = await newStore();
   const hosts = await Promise.all([hostOf(url), hostOf(url), hostOf(url)]);
   const count = ({ metadata }: (typeof hosts)[0]) =>
     metadata.transaction((writer) => writer.put("n", bytes(String(Number(text(writer.get("n")) ?? 0) + 1))));
@@ -72,7 +75,7 @@ test("hosts that open a new store at once share one log, and lose no step of a c
 test("a host that is behind the beginning of the log gets what the tables have, the same as the log said", {
   skip,
 }, async () => {
-  const url = newStore();
+  const url = await newStore();
   const a = await hostOf(url, { keepCommits: 0, keepMs: 0 });
   const id = a.log.session.toString(36);
   const segment = (nth: number, index?: Uint8Array) => ({
@@ -120,7 +123,7 @@ test("a host that is behind the beginning of the log gets what the tables have, 
 });
 
 test("notices reach other hosts, and a restart of the database is survived", { skip }, async () => {
-  const url = newStore();
+  const url = await newStore();
   // Nothing but the notice tells in time.
   const [a, b] = await Promise.all([
     hostOf(url, { pollMs: 600_000, commitMs: 100_000 }),
@@ -131,10 +134,11 @@ test("notices reach other hosts, and a restart of the database is survived", { s
     await a.log.commit(() => write(set("k")));
     return b.notes.commits.length > 0;
   });
-  await postgres?.end("SIGQUIT");
+  const database = await postgres();
+  await database.kill();
   const late = a.log.commit(() => write(set("k", "late")));
   await assert.rejects(b.log.refresh(), { code: "STORE_UNAVAILABLE" });
-  await postgres?.begin();
+  await database.start();
   await late;
   await eventually("it is reached again", () =>
     b.log.refresh().then(
@@ -147,7 +151,7 @@ test("notices reach other hosts, and a restart of the database is survived", { s
 });
 
 test("a host that was silent for too long is shut out, loses its lock, and joins anew", { skip }, async () => {
-  const url = newStore();
+  const url = await newStore();
   const stalled = await hostOf(url);
   const other = await hostOf(url);
   const first = stalled.log.session;
@@ -158,15 +162,78 @@ test("a host that was silent for too long is shut out, loses its lock, and joins
     assert.ok(!(await other.log.sessions()).includes(first));
     const taken = await other.log.withLock("gc", async ({ fence }) => fence);
     assert.equal(taken?.result, lock.fence + 1);
+    // Whichever it hears of first.
     await assert.rejects(
       stalled.log.commit(() => write(set("k")), lock),
-      { code: "SESSION_LOST" },
+      ({ code }: NodeError) => code === "SESSION_LOST" || code === "LOCK_LOST",
     );
   });
   await eventually("it has joined", () => stalled.log.session !== first);
   await other.log.withLock("gc", async (lock) => other.log.commit(() => write(set("k", "2")), lock));
   await Promise.all([stalled.close(), other.close()]);
 });
+
+test("a commit whose answer is lost takes place once, and a database that says nothing is given up in time", {
+  skip,
+}, async () => {
+  const url = new URL(await newStore());
+  await using proxy = await FaultyTcp.start(Number(url.port));
+  url.port = String(proxy.port);
+  const host = await hostOf(url.href, { commitMs: 120_000, refreshMs: 500 });
+  await host.log.commit(() => write(set("before")));
+  const lost = proxy.loseAnswer(/done/);
+  await Promise.all([host.log.commit(() => write(set("lost"))), lost]);
+  assert.deepEqual(keysIn(host.notes), ["before", "lost"]);
+  await host.close();
+
+  const hasty = await hostOf(url.href, { commitMs: 4000, refreshMs: 500 });
+  await hasty.log.commit(() => write(set("first")));
+  proxy.swallow();
+  await assert.rejects(hasty.log.refresh(), { code: "STORE_UNAVAILABLE" });
+  await assert.rejects(
+    hasty.log.commit(() => write(set("swallowed"))),
+    /the answer to a commit was lost/,
+  );
+  proxy.restore();
+  await eventually("it is reached again", () =>
+    hasty.log
+      .commit(() => write(set("last")))
+      .then(
+        () => true,
+        () => false,
+      ),
+  );
+  assert.ok(keysIn(hasty.notes).filter((key) => key === "swallowed").length <= 1);
+  await hasty.close();
+});
+
+test("when a standby takes over, hosts that know both addresses go on with all that was answered", {
+  skip,
+}, async () => {
+  await using first = await Postgres.start();
+  await using standby = await first.standby({ synchronous: true });
+  const url = `postgres://postgres@127.0.0.1:${standby.port},127.0.0.1:${first.port}/postgres?schema=moved`;
+  const host = await hostOf(url, { commitMs: 120_000 });
+  await host.log.commit(() => write(set("before")));
+  await first.kill();
+  const during = host.log.commit(() => write(set("during")));
+  await standby.promote();
+  // The former standby waits for none of its own.
+  await during;
+  await eventually("it is reached", () =>
+    host.log.refresh().then(
+      () => true,
+      () => false,
+    ),
+  );
+  assert.equal(host.log.applied, 2);
+  await host.close();
+});
+
+const keysIn = ({ commits }: Notes) =>
+  commits.flatMap(({ entries }) =>
+    entries.flatMap((entry) => (entry.kind === "metadata" ? entry.changes.map(([key]) => key) : [])),
+  );
 
 /** `SCHEMA` is that of the store. */
 async function ask(url: string, statement: string): Promise<void> {
