@@ -64,6 +64,10 @@ export const failures = {
   STORE_CLOSED: "the node is closed",
   STORE_UNAVAILABLE:
     "the shared store cannot be reached: {reason}; what was answered is safe, and this call can be repeated",
+  OBJECTS_MISSING:
+    "{place} is missing, so this place has none of the objects of this store: correct the bucket or prefix, or put the objects back. Where they are there but for this one, write {store} into it",
+  OBJECTS_OF_OTHER_STORE:
+    "{place} says {found}: the objects there belong to another store than the database does ({store}). Correct the prefix, or the database and schema, or give a new store a prefix of its own",
   SEGMENT_GONE: "segment {id} is listed, but is not in the shared store",
   SESSION_LOST:
     "this host was away from the shared store too long, and joined it anew: nothing of this call took place, and it can be repeated",

@@ -10,6 +10,7 @@ import { Availability } from "../../storage/shared/availability.ts";
 import { Collections } from "../../storage/shared/gc/collections.ts";
 import { SharedKeys } from "../../storage/shared/keys.ts";
 import { SharedMetadata } from "../../storage/shared/metadata.ts";
+import { requirePair } from "../../storage/shared/pairing.ts";
 import { openS3 } from "../../storage/shared/s3/client.ts";
 import { openSharedBlocks } from "../../storage/shared/segments/open.ts";
 import { requireStoreSettings, type SharedStoreSettings, s3Settings } from "../../storage/shared/settings.ts";
@@ -52,6 +53,7 @@ export async function openSharedStores(
     const url = await withPassword(settings);
     const database = await openSqlLog({ url, name: hostname(), peer: repo.identity.peerId.toString() });
     engines.push(() => database.log.close());
+    await requirePair(bucket, database);
     const log = availability.watch("log", database.log, (shared) => shared.refresh());
     const place = settings.cache_path ?? join(dirname(repo.stores.metadata), "shared");
     const folder = join(place, database.store);

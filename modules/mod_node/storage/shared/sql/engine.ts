@@ -32,6 +32,8 @@ export interface SqlLog {
   readonly log: LogClient;
   /** Names the store: two with the same name are the same. */
   readonly store: string;
+  /** No host had committed anything when it was opened. */
+  readonly isNew: boolean;
   readonly counts: SqlCounts;
 }
 
@@ -52,7 +54,7 @@ export async function openSqlLog(options: SqlLogOptions): Promise<SqlLog> {
     engine.begin(events);
     return engine;
   });
-  return { log, store: engine.store, counts: engine.counts };
+  return { log, store: engine.store, isNew: engine.isNew, counts: engine.counts };
 }
 
 type Row = Record<string, unknown>;
@@ -60,6 +62,7 @@ type Row = Record<string, unknown>;
 class SqlEngine implements LogEngine {
   readonly counts = new SqlCounts();
   store = "";
+  isNew = false;
   session = 0;
   readonly #settings: SqlSettings;
   readonly #options: Required<SqlLogOptions>;
@@ -109,8 +112,9 @@ class SqlEngine implements LogEngine {
   async open(): Promise<void> {
     const { schema } = this.#settings;
     await this.#writer.run((sql) => prepareSchema(sql, schema), this.#options.commitMs);
-    const [row] = await this.#ask(this.#writer, this.#options.commitMs, "select store from SCHEMA.head");
+    const [row] = await this.#ask(this.#writer, this.#options.commitMs, "select store, position from SCHEMA.head");
     this.store = String(row?.store);
+    this.isNew = Number(row?.position) === 0;
     await this.join();
   }
 

@@ -1,0 +1,44 @@
+import assert from "node:assert/strict";
+import { mkdtemp, rm } from "node:fs/promises";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { describe, type TestContext, test } from "node:test";
+import { createNode, type Node } from "#node/index.ts";
+import { noSharedStore, type SharedStore, sharedStore } from "#test/support/engines/shared_store.ts";
+
+describe("objects and a database that do not belong together are refused at the start", { skip: noSharedStore }, () => {
+  /** A store with content, and what opens another node on some settings. */
+  async function stored(t: TestContext) {
+    const store: SharedStore = await sharedStore();
+    const folder = await mkdtemp(join(tmpdir(), "modhost-test-"));
+    t.after(() => rm(folder, { recursive: true, force: true }));
+    let count = 0;
+    const open = async (change: Partial<SharedStore["settings"]> = {}): Promise<Node> => {
+      count += 1;
+      const repo = join(folder, String(count));
+      const node = await createNode({ repo, store: { ...store.settings, ...change }, offline: true });
+      t.after(() => node.close());
+      return node;
+    };
+    const node = await open();
+    const { cid } = await node.add("of the first store");
+    await node.close();
+    return { ...store, open, cid };
+  }
+
+  test("another schema on the same prefix: its sweep would take the objects of the first one for orphans", async (t) => {
+    const { settings, open, cid } = await stored(t);
+    await assert.rejects(open({ sql: `${settings.sql}_other` }), /store\d+\/store says .*belong to another store/);
+    assert.ok((await (await open()).block.get(cid)).length > 0);
+  });
+
+  test("another prefix, or an emptied bucket: every block would seem to be lost", async (t) => {
+    const { settings, s3, open, cid } = await stored(t);
+    await assert.rejects(open({ s3: `${settings.s3}-other` }), /has none of the objects of this store/);
+    // Nothing was written there that would make it right the next time.
+    await assert.rejects(open({ s3: `${settings.s3}-other` }), /has none of the objects of this store/);
+    assert.ok((await (await open()).block.get(cid)).length > 0);
+    s3.bucket("bucket").objects.clear();
+    await assert.rejects(open(), /has none of the objects of this store/);
+  });
+});
