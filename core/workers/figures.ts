@@ -57,7 +57,7 @@ export class CountedHere {
   }
 }
 
-export const workerMetrics = {
+const workerMetrics = {
   modhost_workers: { kind: "gauge", help: "Processes that serve." },
   modhost_worker_ends_total: { kind: "counter", help: "Processes beside the first that have ended since it began." },
   modhost_worker_connections: { kind: "gauge", help: "Open connections of a process.", labels: ["worker"] },

@@ -13,7 +13,12 @@ import { SharedMetadata } from "../../storage/shared/metadata.ts";
 import { requirePair } from "../../storage/shared/pairing.ts";
 import { openS3 } from "../../storage/shared/s3/client.ts";
 import { openSharedBlocks } from "../../storage/shared/segments/open.ts";
-import { requireStoreSettings, type SharedStoreSettings, s3Settings } from "../../storage/shared/settings.ts";
+import {
+  blockSettings,
+  requireStoreSettings,
+  type SharedStoreSettings,
+  s3Settings,
+} from "../../storage/shared/settings.ts";
 import { openSqlLog } from "../../storage/shared/sql/engine.ts";
 import { NodeError } from "../../util/errors.ts";
 import { exists } from "./copy.ts";
@@ -59,8 +64,7 @@ export async function openSharedStores(
     const folder = join(place, database.store);
     await mkdir(folder, { recursive: true, mode: 0o700 });
     const remove = (cids: readonly CID[]) => collections.remove(cids);
-    const sizes = { cacheBytes: settings.cache, segmentBytes: settings.segment };
-    const options = { objects, log, remove, onNotice, makeRoom, ...sizes };
+    const options = { objects, log, remove, onNotice, makeRoom, ...blockSettings(settings) };
     const blocks = await openSharedBlocks({ ...options, folder: join(folder, "blocks") });
     stores.push(() => blocks.close());
     const copy = await openMetadata({ ...repo.stores, metadata: join(folder, "metadata") }, onNotice, makeRoom);

@@ -5,7 +5,7 @@ import type { CID } from "multiformats/cid";
 import type { Dispatcher } from "undici";
 import { agentVersion } from "../../util/agent_version.ts";
 import { raceSignal } from "../../util/async/abortable.ts";
-import { retryAfter } from "../../util/retry_after.ts";
+import { retryAfterMs } from "../../util/retry_after.ts";
 import type { Endpoint } from "./endpoint.ts";
 
 /** What came of a request. Of a block, its bytes are not checked yet. */
@@ -106,7 +106,7 @@ class UndiciClient implements BlockClient {
     if (statusCode === 200 && method === "GET") return readBlock(body, headers, this.#options.maxBlockSize);
     await body.dump({ limit: MAX_DUMPED_BYTES }).catch(() => {});
     if (statusCode === 200 || statusCode === 204) return { kind: "present" };
-    if (statusCode === 429 || statusCode >= 500) return { kind: "later", after: retryAfter(headers["retry-after"]) };
+    if (statusCode === 429 || statusCode >= 500) return { kind: "later", after: retryAfterMs(headers["retry-after"]) };
     return { kind: "absent" };
   }
 }

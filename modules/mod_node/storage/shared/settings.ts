@@ -1,6 +1,7 @@
 /** Where the stores are that several hosts share, and how much of them a host keeps on its disk. */
 import { NodeError } from "../../util/errors.ts";
 import { placeOf, type S3Settings } from "./s3/settings.ts";
+import type { SharedBlocksOptions } from "./segments/store.ts";
 import { sqlSettings } from "./sql/settings.ts";
 
 export interface SharedStoreSettings {
@@ -48,4 +49,15 @@ export const s3Settings = ({ s3, endpoint, region, ...more }: SharedStoreSetting
   region,
   pathStyle: more.path_style,
   credentials: { file: more.credentials, profile: more.profile },
+});
+
+/** How blocks are kept: in which sizes, and for how long. */
+export const blockSettings = ({
+  cache,
+  segment,
+  grace,
+}: SharedStoreSettings): Pick<SharedBlocksOptions, "cacheBytes" | "segmentBytes" | "graceMs"> => ({
+  cacheBytes: cache,
+  segmentBytes: segment,
+  graceMs: grace === undefined ? undefined : grace * 1000,
 });

@@ -9,7 +9,7 @@ import { fetchErrorText } from "../../../util/fetch_error.ts";
 import { formatDuration } from "../../../util/go/duration.ts";
 import { quote } from "../../../util/go/text.ts";
 import type { NodeLog } from "../../../util/log.ts";
-import { retryAfter } from "../../../util/retry_after.ts";
+import { retryAfterMs } from "../../../util/retry_after.ts";
 
 /** How requests are made; a test may give another. */
 export type Fetch = (url: string, init: RequestInit) => Promise<Response>;
@@ -161,4 +161,4 @@ const reasonOf = (error: Error): string => (error instanceof NodeError ? error.m
 
 /** Milliseconds. */
 const restOf = ({ headers }: Response): number =>
-  Math.min(retryAfter(headers.get("retry-after")) ?? REST_MS, MAX_REST_MS);
+  Math.min(retryAfterMs(headers.get("retry-after")) ?? REST_MS, MAX_REST_MS);

@@ -5,6 +5,7 @@
 import { setTimeout as sleep } from "node:timers/promises";
 import type { CID } from "multiformats/cid";
 import { CidSet } from "../../../formats/cid/set.ts";
+import { batches } from "../../../util/async/batches.ts";
 import { NodeError } from "../../../util/errors.ts";
 import type { MetadataStore } from "../../metadata/store.ts";
 import { decodeEntries, encodeEntries } from "../entries.ts";
@@ -292,7 +293,8 @@ export class Collections implements Applier {
     const rescued: CID[] = [];
     const suspend = async () => {
       await blocks.suspend(epoch);
-      for await (const batch of batches(guarded(blocks.find))) rescued.push(...(await blocks.condemned(epoch, batch)));
+      for await (const batch of batches(guarded(blocks.find), BATCH))
+        rescued.push(...(await blocks.condemned(epoch, batch)));
       await blocks.restore(epoch, rescued);
     };
     await (this.#isHeld ? suspend() : alone(suspend));
@@ -329,17 +331,6 @@ const isEmpty = (list: BlockList): boolean => ("cids" in list ? list.cids.length
 
 async function* filtered(cids: AsyncIterable<CID>, isMeant: (cid: CID) => boolean): AsyncGenerator<CID> {
   for await (const cid of cids) if (isMeant(cid)) yield cid;
-}
-
-async function* batches(cids: AsyncIterable<CID>): AsyncGenerator<CID[]> {
-  let batch: CID[] = [];
-  for await (const cid of cids) {
-    batch.push(cid);
-    if (batch.length < BATCH) continue;
-    yield batch;
-    batch = [];
-  }
-  if (batch.length > 0) yield batch;
 }
 
 /** Until something changes, or the time is over. @throws the reason of the signal */

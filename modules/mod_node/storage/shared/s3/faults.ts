@@ -1,6 +1,6 @@
 /** Requests that failed: what the store answered, or that it did not, and whether a repetition can help. */
 import { failure, NodeError } from "../../../util/errors.ts";
-import { retryAfter } from "../../../util/retry_after.ts";
+import { retryAfterMs } from "../../../util/retry_after.ts";
 import { parseXml, textOf } from "./xml.ts";
 
 /** One request that did not succeed; clients of the room get a `NodeError` in its place. */
@@ -77,7 +77,7 @@ export function faultOf(status: number, headers: Headers, xml: string, request: 
   return new S3Fault(`${request}: ${status}${said === "" ? "" : ` ${said}`}`, {
     status,
     code,
-    after: retryAfter(headers["retry-after"]),
+    after: retryAfterMs(headers["retry-after"]),
   });
 }
 

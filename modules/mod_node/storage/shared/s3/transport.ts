@@ -173,7 +173,7 @@ export class Transport {
 }
 
 /** A connection that failed, or an answer that broke off. */
-export function noAnswer(error: unknown, request: string): S3Fault {
+function noAnswer(error: unknown, request: string): S3Fault {
   const { code = "", message, errors } = error as NodeJS.ErrnoException & { errors?: readonly Error[] };
   const reason = message || errors?.[0]?.message || code;
   return new S3Fault(`${request}: ${reason}`, { code, cause: error });

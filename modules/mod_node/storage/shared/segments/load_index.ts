@@ -1,5 +1,5 @@
 /** Reads the index of a segment: from the log, its own object, or the CAR file itself. */
-
+import { readUpTo } from "../../../util/async/read_all.ts";
 import { NodeError } from "../../../util/errors.ts";
 import { segmentHeader } from "../../blockstore/segments/format.ts";
 import { SectionReader } from "../../blockstore/segments/section_reader.ts";
@@ -39,10 +39,7 @@ export async function loadIndex(
 
 export async function readWhole(objects: ObjectStore, key: string): Promise<Uint8Array | undefined> {
   const found = await objects.stream(key);
-  if (found === undefined) return undefined;
-  const parts: Uint8Array[] = [];
-  for await (const part of found.body) parts.push(part);
-  return Buffer.concat(parts);
+  return found && readUpTo(found.body);
 }
 
 /** Blocks up to where the file is no CAR file. */

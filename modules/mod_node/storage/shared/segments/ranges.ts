@@ -39,7 +39,7 @@ interface Reader {
   ahead: number;
 }
 
-export const chunkCount = (bytes: number): number => Math.ceil(bytes / CHUNK_BYTES);
+const chunkCount = (bytes: number): number => Math.ceil(bytes / CHUNK_BYTES);
 const chunkLength = (bytes: number, chunk: number): number => Math.min(CHUNK_BYTES, bytes - chunk * CHUNK_BYTES);
 const keyOf = (segment: number, chunk: number): string => `${segment} ${chunk}`;
 

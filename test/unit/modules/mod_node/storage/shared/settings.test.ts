@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
 import { describe, test } from "node:test";
-import { requireStoreSettings, type SharedStoreSettings } from "#node/storage/shared/settings.ts";
+import { blockSettings, requireStoreSettings, type SharedStoreSettings } from "#node/storage/shared/settings.ts";
 
 const check = (more: Partial<SharedStoreSettings> = {}) =>
   requireStoreSettings({ s3: "s3://bucket/some/prefix", sql: "postgres://user@db/modhost", ...more }, {});
@@ -13,6 +13,12 @@ describe("settings of a shared store", () => {
       endpoint: "http://127.0.0.1:9000/",
       sql: "postgres://u:p@one:5432,two:5433/x?schema=a",
     });
+  });
+
+  test("sizes are bytes, and the grace of objects, which is seconds, is passed on in milliseconds", () => {
+    const given = { s3: "", sql: "", cache: 1, segment: 2, grace: 3 };
+    assert.deepEqual(blockSettings(given), { cacheBytes: 1, segmentBytes: 2, graceMs: 3000 });
+    assert.equal(blockSettings({ s3: "", sql: "" }).graceMs, undefined);
   });
 
   const wrong: readonly (readonly [what: string, given: Partial<SharedStoreSettings>, named: RegExp])[] = [
