@@ -1,4 +1,5 @@
 /** Brings what the log says of blocks into the index of this host, in order and behind the log. */
+import { failure } from "../../../util/errors.ts";
 import { keyOf } from "../../blockstore/segments/format.ts";
 import type { Applier, BlockList, Commit, Entry, Position, Segment, SegmentId } from "../log.ts";
 import type { IndexedBlock } from "./index_file.ts";
@@ -124,6 +125,7 @@ export class PlaceFeed implements Applier {
   /** Resolves when all that was applied is in the index. @throws NodeError STORE_UNAVAILABLE */
   settled(): Promise<void> {
     if (this.isSettled) return Promise.resolve();
+    if (this.#closed) return Promise.reject(failure("STORE_CLOSED"));
     return new Promise((resolve, reject) => {
       this.#waiters.push({ steps: this.#came, resolve, reject });
       this.#start();
@@ -134,6 +136,8 @@ export class PlaceFeed implements Applier {
     this.#closed = true;
     clearTimeout(this.#retry);
     await this.#running;
+    // The log goes on for others, and may wait for this copy.
+    for (const { reject } of this.#waiters.splice(0)) reject(failure("STORE_CLOSED"));
   }
 
   #add(step: Step): void {

@@ -170,3 +170,16 @@ test("a host that fell behind the beginning of the log takes what is there now",
   assert.deepEqual(await contents(other.blocks), contentsOf(blocks.slice(10)));
   assert.deepEqual(await other.blocks.stat(), await one.blocks.stat());
 });
+
+test("a store that is closed holds up neither its log nor who waits for the index", async (t) => {
+  const { store, hosts: all } = await hosts(t, 2);
+  const [one, other] = all;
+  store.log.pageSize = 1;
+  for (const block of samples(6)) {
+    await one.blocks.put([block]);
+    await one.blocks.sync();
+  }
+  await other.blocks.close();
+  await assert.rejects(other.log.refresh(), { code: "STORE_CLOSED" });
+  await other.log.close();
+});
