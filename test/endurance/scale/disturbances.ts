@@ -1,0 +1,99 @@
+/** What happens to the engines of a store while hosts work. */
+import { atRandom, FaultyHttp, type HttpFault, INTERNAL_ERROR, SLOW_DOWN } from "#test/support/engines/faulty_http.ts";
+import { Postgres } from "#test/support/engines/postgres.ts";
+import { type StoreSettings, sharedStore } from "#test/support/engines/shared_store.ts";
+import type { Random } from "../fuzz/random.ts";
+
+export interface Disturbance {
+  readonly name: string;
+  begin(): Promise<void>;
+  /** The engine works again. */
+  end(): Promise<void>;
+}
+
+const FAULTS: readonly HttpFault[] = [SLOW_DOWN, INTERNAL_ERROR, "reset", "lost", "truncated"];
+/** Of requests. */
+const FAULTY = 0.2;
+const SLOW_MS = 300;
+
+/** A store of its own engines: PostgreSQL with a standby that commits wait for, and an S3 server behind a proxy. */
+export class Engines implements AsyncDisposable {
+  readonly settings: StoreSettings;
+  readonly #proxy: FaultyHttp;
+  readonly #standby: Postgres;
+  #sql: Postgres;
+
+  private constructor(settings: StoreSettings, proxy: FaultyHttp, sql: Postgres, standby: Postgres) {
+    this.settings = settings;
+    this.#proxy = proxy;
+    this.#sql = sql;
+    this.#standby = standby;
+  }
+
+  static async start(): Promise<Engines> {
+    const { settings, s3 } = await sharedStore();
+    const proxy = await FaultyHttp.start(s3.endpoint);
+    const sql = await Postgres.start();
+    const standby = await sql.standby({ synchronous: true });
+    const url = `postgres://postgres@127.0.0.1:${sql.port},127.0.0.1:${standby.port}/postgres?schema=scale`;
+    return new Engines({ ...settings, endpoint: proxy.endpoint, sql: url }, proxy, sql, standby);
+  }
+
+  /** Without an end: nothing of a primary that was lost comes back. */
+  get failover(): Disturbance {
+    return {
+      name: "PostgreSQL fails over to its standby",
+      begin: async () => {
+        await this.#sql.kill();
+        await this.#standby.promote();
+        this.#sql = this.#standby;
+      },
+      end: async () => {},
+    };
+  }
+
+  /** One of those that end. */
+  any(random: Random): Disturbance {
+    const start = () => this.#sql.start();
+    return random.pick<Disturbance>([
+      { name: "PostgreSQL stops", begin: () => this.#sql.stop(), end: start },
+      { name: "PostgreSQL is killed", begin: () => this.#sql.kill(), end: start },
+      {
+        name: "PostgreSQL stands still",
+        begin: async () => this.#sql.freeze(),
+        end: async () => this.#sql.thaw(),
+      },
+      {
+        name: "S3 fails",
+        begin: async () => {
+          this.#proxy.choose = atRandom(() => random.next(), FAULTY, FAULTS);
+        },
+        end: () => this.#mendObjects(),
+      },
+      {
+        name: "S3 is slow",
+        begin: async () => {
+          this.#proxy.latency = SLOW_MS;
+        },
+        end: () => this.#mendObjects(),
+      },
+      {
+        name: "S3 is away",
+        begin: async () => {
+          this.#proxy.choose = () => "reset";
+        },
+        end: () => this.#mendObjects(),
+      },
+    ]);
+  }
+
+  async #mendObjects(): Promise<void> {
+    this.#proxy.choose = () => undefined;
+    this.#proxy.latency = 0;
+  }
+
+  async [Symbol.asyncDispose](): Promise<void> {
+    await this.#proxy[Symbol.asyncDispose]();
+    for (const server of new Set([this.#sql, this.#standby])) await server[Symbol.asyncDispose]();
+  }
+}
