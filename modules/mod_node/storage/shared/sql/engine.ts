@@ -6,6 +6,7 @@ import type { Append, Appended, EngineEvents, LogEngine, Page } from "../engine.
 import { decodeEntries, encodeEntries } from "../entries.ts";
 import type { Commit, Entry, HeldLock, Position, SegmentId } from "../log.ts";
 import { LogClient } from "../log_client.ts";
+import { History } from "./history.ts";
 import { Line, type Sql, SqlCounts } from "./line.ts";
 import { channelOf, prepareSchema } from "./schema.ts";
 import { type SqlSettings, sqlSettings } from "./settings.ts";
@@ -30,7 +31,7 @@ export interface SqlLogOptions {
 
 export interface SqlLog {
   readonly log: LogClient;
-  /** Names the store: two with the same name are the same. */
+  /** Names the store: two with the same name are the same, or one is a backup of the other. */
   readonly store: string;
   /** No host had committed anything when it was opened. */
   readonly isNew: boolean;
@@ -54,14 +55,16 @@ export async function openSqlLog(options: SqlLogOptions): Promise<SqlLog> {
     engine.begin(events);
     return engine;
   });
-  return { log, store: engine.store, isNew: engine.isNew, counts: engine.counts };
+  return { log, store: engine.name, isNew: engine.isNew, counts: engine.counts };
 }
 
 type Row = Record<string, unknown>;
 
 class SqlEngine implements LogEngine {
   readonly counts = new SqlCounts();
+  /** Copies are of these tables: those that were restored from a dump have another history. */
   store = "";
+  name = "";
   isNew = false;
   session = 0;
   readonly #settings: SqlSettings;
@@ -79,6 +82,7 @@ class SqlEngine implements LogEngine {
   #keeping: Promise<void> | undefined;
   /** The last commit that is known to exist. */
   #seen: Position = 0;
+  readonly #history = new History();
 
   constructor(settings: SqlSettings, options: SqlLogOptions) {
     this.#settings = settings;
@@ -112,8 +116,13 @@ class SqlEngine implements LogEngine {
   async open(): Promise<void> {
     const { schema } = this.#settings;
     await this.#writer.run((sql) => prepareSchema(sql, schema), this.#options.commitMs);
-    const [row] = await this.#ask(this.#writer, this.#options.commitMs, "select store, position from SCHEMA.head");
-    this.store = String(row?.store);
+    const [row] = await this.#ask(
+      this.#writer,
+      this.#options.commitMs,
+      "select store, position, 'SCHEMA.head'::regclass::oid as made from SCHEMA.head",
+    );
+    this.name = String(row?.store);
+    this.store = `${row?.store}-${row?.made}`;
     this.isNew = Number(row?.position) === 0;
     await this.join();
   }
@@ -124,17 +133,28 @@ class SqlEngine implements LogEngine {
   }
 
   async read(after: Position): Promise<Page> {
+    const known = this.#history.at(after);
     const rows = await this.#ask(
       this.#reader,
       this.#options.refreshMs,
-      `select h.position as head, h.first, p.pos, p.author, p.payload
-       from SCHEMA.head h left join lateral SCHEMA.page_of($1::bigint, $2::integer) p on true order by p.pos`,
+      `select h.position as head, h.first, p.pos, p.author, p.payload, l.id::text as id,
+         (select id::text from SCHEMA.log where position = $1::bigint) as found
+       from SCHEMA.head h left join lateral SCHEMA.page_of($1::bigint, $2::integer) p on true
+         left join SCHEMA.log l on l.position = p.pos order by p.pos`,
       [after, PAGE],
     );
     const head = Number(rows[0]?.head);
+    const found = rows[0]?.found;
+    const isOther = known !== null && typeof found === "string" && found !== known;
+    if (after > head || isOther) {
+      this.#seen = head;
+      this.#loseHistory();
+      return behind;
+    }
     this.#seen = Math.max(this.#seen, head);
-    if (after + 1 < Number(rows[0]?.first) || after > head) return { commits: [], more: false, behind: true };
-    return pageOf(
+    if (after + 1 < Number(rows[0]?.first)) return behind;
+    this.#history.note(after, found);
+    return this.#pageOf(
       head,
       rows.filter(({ pos }) => pos !== null),
     );
@@ -147,27 +167,32 @@ class SqlEngine implements LogEngine {
     const keys = byteArray([...changes.keys()].map((key) => Buffer.from(key)));
     const values = byteArray([...changes.values()]);
     const marks = JSON.stringify(entries.flatMap(marksOf));
-    const parameters = [after, this.session, randomUUID(), wantsTurn, held, body, keys, values, marks, PAGE];
+    const id = randomUUID();
+    const known = this.#history.at(after);
+    const parameters = [after, this.session, id, wantsTurn, held, body, keys, values, marks, PAGE, known];
     const end = performance.now() + this.#options.commitMs;
     for (;;) {
       // Asked again with the same id when the answer is lost.
       const rows = await this.#ask(
         this.#writer,
         end - performance.now(),
-        `select * from SCHEMA.append($1::bigint, $2::integer, $3::uuid, $4::boolean, $5::text, $6::bytea,
-         $7::text::bytea[], $8::text::bytea[], $9::text, $10::integer)`,
+        `select a.*, l.id::text as id from SCHEMA.append(
+           case when exists (select from SCHEMA.log where position = $1::bigint and id <> $11::uuid) then -1 else $1::bigint end,
+           $2::integer, $3::uuid, $4::boolean, $5::text, $6::bytea, $7::text::bytea[], $8::text::bytea[], $9::text, $10::integer
+         ) a left join SCHEMA.log l on a.state = 'missed' and l.position = a.pos`,
         parameters,
         ": the answer to a commit was lost, so this call may have taken place",
       );
       const { state, pos, payload } = rows[0] as Row;
       if (state === "done") {
         this.#seen = Math.max(this.#seen, Number(pos));
+        if (body !== null) this.#history.note(Number(pos), id);
         return { position: Number(pos) };
       }
       if (state === "session") throw failure("SESSION_LOST");
       if (state === "lock") return { lost: rows.map((row) => String(row.payload)) };
-      if (state === "behind") return { missed: { commits: [], more: false, behind: true } };
-      if (state === "head") return { missed: pageOf(Number(pos), rows.slice(1)) };
+      if (state === "behind") return { missed: behind };
+      if (state === "head") return { missed: this.#pageOf(Number(pos), rows.slice(1)) };
       // It is another host's turn.
       if (state !== "turn") throw new Error(`append answered ${state} ${payload}`);
       this.counts.turns += 1;
@@ -298,24 +323,38 @@ class SqlEngine implements LogEngine {
     const { session } = this;
     const beat = "select * from SCHEMA.beat($1::integer, make_interval(secs => $2::double precision))";
     const [row] = await this.#ask(this.#keeper, this.#options.refreshMs, beat, [session, lease]);
-    if (row?.alive === false && session === this.session) {
-      this.#sessionEnd.abort();
-      this.#events?.onSessionLost();
-    }
+    if (row?.alive === false && session === this.session) this.#loseSession();
     if (Number(row?.pos) <= this.#seen) return;
     this.#seen = Number(row?.pos);
     this.#events?.onNews();
   }
+
+  #pageOf(head: Position, rows: readonly Row[]): Page {
+    for (const { pos, id } of rows) this.#history.note(Number(pos), id);
+    const commits = rows.map(({ pos, author, payload }) => ({
+      position: Number(pos),
+      session: Number(author),
+      entries: decodeEntries(payload as Buffer),
+    }));
+    return { commits, more: (commits.at(-1)?.position ?? head) < head, behind: false };
+  }
+
+  #loseSession(): void {
+    this.#sessionEnd.abort();
+    this.#events?.onSessionLost();
+  }
+
+  /**
+   * Commits that this host knows were lost: a standby took over that had not got them, or a backup was restored. Its copies
+   * begin anew, and its session may have been given to another host.
+   */
+  #loseHistory(): void {
+    this.#history.clear();
+    this.#loseSession();
+  }
 }
 
-function pageOf(head: Position, rows: readonly Row[]): Page {
-  const commits = rows.map(({ pos, author, payload }) => ({
-    position: Number(pos),
-    session: Number(author),
-    entries: decodeEntries(payload as Buffer),
-  }));
-  return { commits, more: (commits.at(-1)?.position ?? head) < head, behind: false };
-}
+const behind: Page = { commits: [], more: false, behind: true };
 
 /** Of each key, as a statement changes a row once. */
 const lastChanges = (entries: readonly Entry[]): Map<string, Uint8Array | undefined> =>

@@ -1,0 +1,71 @@
+import assert from "node:assert/strict";
+import { randomUUID } from "node:crypto";
+import { after, test } from "node:test";
+import { memoryMetadata } from "#node/storage/metadata/memory.ts";
+import { encodeEntries } from "#node/storage/shared/entries.ts";
+import { SharedMetadata } from "#node/storage/shared/metadata.ts";
+import { openSqlLog } from "#node/storage/shared/sql/engine.ts";
+import { Line, SqlCounts } from "#node/storage/shared/sql/line.ts";
+import { sqlSettings } from "#node/storage/shared/sql/settings.ts";
+import { noPostgres, Postgres } from "#test/support/engines/postgres.ts";
+import { eventually } from "#test/support/eventually.ts";
+
+const bytes = (text: string) => new Uint8Array(Buffer.from(text));
+const text = (value: Uint8Array | undefined) => value && Buffer.from(value).toString();
+
+let server: Postgres | undefined;
+after(async () => server?.[Symbol.asyncDispose]());
+
+/** The database as it was after its first commit, and what another host, which gets the same session, has committed since. */
+async function goBack(url: string, keys: readonly string[]): Promise<void> {
+  const line = new Line(sqlSettings(url), { name: "test", counts: new SqlCounts() });
+  await line.run(async (sql) => {
+    await sql.begin(async (tx) => {
+      await tx.unsafe("set local search_path = restored");
+      await tx.unsafe("select from head for update");
+      await tx.unsafe("delete from log where position > 1; delete from metadata where position > 1");
+      await tx.unsafe("update head set position = 1; delete from sessions");
+      await tx.unsafe("alter table sessions alter column id restart with 1; select join_store('c', 'c', '1 hour')");
+      for (const [at, key] of keys.entries()) {
+        const entries = encodeEntries([{ kind: "metadata", changes: [[key, bytes("1")]] }]);
+        await tx.unsafe(
+          "select append($1::bigint, 1, $2::uuid, false, '[]', $3::bytea, array[$4::bytea], array[$5::bytea], '[]', 10)",
+          [at + 1, randomUUID(), entries, Buffer.from(key), Buffer.from("1")],
+        );
+      }
+    });
+  }, 10_000);
+  line.close();
+}
+
+for (const length of ["longer than", "as long as"]) {
+  test(`commits that the database has lost are lost here, too, where its new history is ${length} the old one`, {
+    skip: noPostgres,
+  }, async () => {
+    server ??= await Postgres.start();
+    const line = new Line(sqlSettings(server.url()), { name: "test", counts: new SqlCounts() });
+    await line.run((sql) => sql.unsafe("drop schema if exists restored cascade"), 10_000);
+    line.close();
+    const url = `${server.url()}?schema=restored`;
+    const { log } = await openSqlLog({ url, name: "a", peer: "a", pollMs: 50 });
+    const metadata = await SharedMetadata.open(log, memoryMetadata());
+    for (const key of ["kept", "lost1", "lost2"]) await metadata.compareAndSet(key, undefined, bytes("1"));
+    assert.equal(log.session, 1);
+
+    await goBack(url, length === "longer than" ? ["new1", "new2", "new3", "new4"] : ["new1", "new2"]);
+    await eventually("it has joined anew", async () => {
+      await log.refresh().catch(() => {});
+      return log.session !== 1;
+    });
+    await eventually("it can commit", () =>
+      metadata.compareAndSet("own", undefined, bytes("1")).then(
+        () => true,
+        () => false,
+      ),
+    );
+    for (const key of ["kept", "new1", "new2", "own"]) assert.equal(text(await metadata.get(key)), "1", key);
+    for (const key of ["lost1", "lost2"]) assert.equal(await metadata.has(key), false, key);
+    await metadata.close();
+    await log.close();
+  });
+}
