@@ -6,7 +6,7 @@ import { dirname } from "node:path";
 const MAX_WAITING_BYTES = 4 * 1024 * 1024;
 /** Milliseconds between attempts while nobody reads. */
 const RETRY_DELAY = 50;
-/** Milliseconds that the end waits for whoever reads. */
+/** Milliseconds that the end waits for whoever reads, and goes on waiting for who does. */
 const MAX_END_TIME = 1000;
 const NEWLINE = 10;
 
@@ -94,10 +94,12 @@ export class LineSink {
 
   /** Writes what waits, for as long as a reader may need for it, and closes what was opened here. */
   async close(): Promise<void> {
-    const end = performance.now() + MAX_END_TIME;
-    while (this.#waitingBytes > 0 && performance.now() < end) {
+    let end = performance.now() + MAX_END_TIME;
+    for (let left = this.#waitingBytes; left > 0 && performance.now() < end; ) {
       await new Promise((resolve) => setTimeout(resolve, RETRY_DELAY / 5));
       if (!this.#isWriting) this.#flush();
+      if (this.#waitingBytes < left) end = performance.now() + MAX_END_TIME;
+      left = this.#waitingBytes;
     }
     this.end();
   }
