@@ -34,6 +34,13 @@ export function trailersOf({ rawTrailers }: IncomingMessage): Record<string, str
   return trailers;
 }
 
+/** The head of an answer that switches protocols, with these fields. */
+export function switchingHead(rawHeaders: readonly string[]): string {
+  const lines = ["HTTP/1.1 101 Switching Protocols"];
+  for (let at = 0; at < rawHeaders.length; at += 2) lines.push(`${rawHeaders[at]}: ${rawHeaders[at + 1]}`);
+  return `${lines.join("\r\n")}\r\n\r\n`;
+}
+
 /**
  * What comes on one goes out on the other, no faster than that takes it. Both end together: what one has sent before its end
  * still goes out, and one that breaks breaks the other.

@@ -3,7 +3,7 @@ import type { Socket } from "node:net";
 import { pipeline } from "node:stream";
 import type { TLSSocket } from "node:tls";
 import type { Exchange } from "../http/exchange.ts";
-import { connectionFields, joinSockets, trailersOf, wholeBody } from "../http/relay.ts";
+import { connectionFields, joinSockets, switchingHead, trailersOf, wholeBody } from "../http/relay.ts";
 import type { WebSocketExchange } from "../http/websocket_exchange.ts";
 import {
   Agent,
@@ -105,10 +105,7 @@ export class Forwarder {
         return true;
       }
       const { socket, head } = exchange.tunnel();
-      const { rawHeaders } = first.answer;
-      const lines = ["HTTP/1.1 101 Switching Protocols"];
-      for (let at = 0; at < rawHeaders.length; at += 2) lines.push(`${rawHeaders[at]}: ${rawHeaders[at + 1]}`);
-      socket.write(`${lines.join("\r\n")}\r\n\r\n`);
+      socket.write(switchingHead(first.answer.rawHeaders));
       if (first.head.length > 0) socket.write(first.head);
       if (head.length > 0) first.inner.write(head);
       joinSockets(socket, first.inner);

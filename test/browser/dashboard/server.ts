@@ -2,12 +2,12 @@
 import { type ChildProcess, execFile, spawn } from "node:child_process";
 import { once } from "node:events";
 import { mkdtemp, rm, writeFile } from "node:fs/promises";
-import { createServer } from "node:net";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { setTimeout as wait } from "node:timers/promises";
 import { fileURLToPath } from "node:url";
 import { promisify } from "node:util";
+import { freePort } from "#test/support/free_port.ts";
 
 const clone = fileURLToPath(new URL("../../../", import.meta.url));
 const launcher = join(clone, "core/cli/launch.mjs");
@@ -102,13 +102,4 @@ export class Server implements AsyncDisposable {
     const answer = await fetch(`${this.base}/health/ready`).catch(() => undefined);
     return answer?.status === 200;
   }
-}
-
-async function freePort(): Promise<number> {
-  const server = createServer().listen(0, "127.0.0.1");
-  await once(server, "listening");
-  const address = server.address();
-  server.close();
-  await once(server, "close");
-  return typeof address === "object" && address !== null ? address.port : 0;
 }

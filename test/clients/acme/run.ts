@@ -8,7 +8,6 @@ import { createSocket } from "node:dgram";
 import { once } from "node:events";
 import { accessSync, constants, statSync } from "node:fs";
 import { mkdtemp, rm, writeFile } from "node:fs/promises";
-import { createServer } from "node:net";
 import { tmpdir } from "node:os";
 import { delimiter, dirname, join } from "node:path";
 import { setTimeout as pause } from "node:timers/promises";
@@ -16,6 +15,7 @@ import { connect } from "node:tls";
 import { parseArgs } from "node:util";
 import { createHost } from "#core/index.ts";
 import { makeSelfSigned } from "#core/tls/self_signed.ts";
+import { freePort } from "#test/support/free_port.ts";
 
 const PATIENCE_MS = 120_000;
 const { values } = parseArgs({ options: { pebble: { type: "string" } } });
@@ -36,15 +36,6 @@ function found(): string | undefined {
   const folders = (process.env.PATH ?? "").split(delimiter);
   const paths = named === undefined ? folders.map((folder) => join(folder, "pebble")) : [named, join(named, "pebble")];
   return paths.find((path) => isProgram(path) && isProgram(join(dirname(path), "pebble-challtestsrv")));
-}
-
-async function freePort(): Promise<number> {
-  const server = createServer().listen(0, "127.0.0.1");
-  await once(server, "listening");
-  const { port } = server.address() as { port: number };
-  server.close();
-  await once(server, "close");
-  return port;
 }
 
 async function freeUdpPort(): Promise<number> {

@@ -112,17 +112,6 @@ function refuse(response: ServerResponse, isHead: boolean, { status, code, retry
   response.end(isHead ? undefined : `<Error><Code>${code}</Code><Message>as a test says</Message></Error>`);
 }
 
-/** Numbers from 0 to 1 that are the same for the same seed (mulberry32). */
-export function seeded(seed: number): () => number {
-  let state = seed | 0;
-  return () => {
-    state = (state + 0x6d2b79f5) | 0;
-    let mixed = Math.imul(state ^ (state >>> 15), state | 1);
-    mixed ^= mixed + Math.imul(mixed ^ (mixed >>> 7), mixed | 61);
-    return ((mixed ^ (mixed >>> 14)) >>> 0) / 2 ** 32;
-  };
-}
-
 /** Each request has one of these faults with the given share, 0 to 1, and none otherwise. */
 export function atRandom(random: () => number, share: number, faults: readonly HttpFault[]): Choose {
   return () => (random() < share ? faults[Math.floor(random() * faults.length)] : undefined);

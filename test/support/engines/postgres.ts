@@ -14,8 +14,9 @@ import {
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { eventually } from "../eventually.ts";
+import { freePort } from "../free_port.ts";
 import { findPrograms, type Programs } from "./postgres_programs.ts";
-import { endingWithUs, freePort } from "./programs.ts";
+import { endingWithUs } from "./programs.ts";
 
 let found: Programs | undefined;
 

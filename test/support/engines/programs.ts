@@ -1,18 +1,8 @@
-/** Programs that tests start: their ports, which they must be told, and their end. */
-import { once } from "node:events";
+/** Programs that tests start: whether they listen, and their end. */
 import { existsSync } from "node:fs";
-import { connect, createServer } from "node:net";
+import { connect } from "node:net";
 
-/** One that nobody listened on a moment ago. */
-export async function freePort(): Promise<number> {
-  const server = createServer().listen(0, "127.0.0.1");
-  await once(server, "listening");
-  const { port } = server.address() as { port: number };
-  await new Promise((closed) => server.close(closed));
-  return port;
-}
-
-/** Whether a connection to it is taken. */
+/** Whether a connection to this port of the loopback is taken. */
 export function accepts(port: number): Promise<boolean> {
   return new Promise((done) => {
     const socket = connect(port, "127.0.0.1");

@@ -5,7 +5,8 @@ import { mkdir, mkdtemp, rm } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { eventually } from "../eventually.ts";
-import { accepts, endingWithUs, freePort } from "./programs.ts";
+import { freePort } from "../free_port.ts";
+import { accepts, endingWithUs } from "./programs.ts";
 import type { S3User } from "./s3_signature.ts";
 
 const program = process.env.VERSITYGW;

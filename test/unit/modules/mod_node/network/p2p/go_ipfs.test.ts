@@ -5,8 +5,9 @@ import { type TestContext, test } from "node:test";
 import { P2p } from "#node/network/p2p/p2p.ts";
 import { parseMultiaddr, splitPeer } from "#node/network/swarm/multiaddr.ts";
 import { NodeLog } from "#node/util/log.ts";
+import { freePort } from "#test/support/free_port.ts";
 import { GoIpfs, withoutGoIpfs } from "#test/support/go_ipfs.ts";
-import { freePort, startPeer } from "#test/unit/modules/mod_node/network/swarm/support.ts";
+import { startPeer } from "#test/unit/modules/mod_node/network/swarm/support.ts";
 
 const skip = withoutGoIpfs;
 const tcp = (port: number) => parseMultiaddr(`/ip4/127.0.0.1/tcp/${port}`);

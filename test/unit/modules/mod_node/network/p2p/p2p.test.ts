@@ -13,7 +13,8 @@ import { P2p, type P2pDeps } from "#node/network/p2p/p2p.ts";
 import { parseMultiaddr } from "#node/network/swarm/multiaddr.ts";
 import type { NamedPeer } from "#node/network/swarm/resolve_peers.ts";
 import { NodeLog } from "#node/util/log.ts";
-import { connectTo, freePort, startPeer, type TestPeer } from "#test/unit/modules/mod_node/network/swarm/support.ts";
+import { freePort } from "#test/support/free_port.ts";
+import { connectTo, startPeer, type TestPeer } from "#test/unit/modules/mod_node/network/swarm/support.ts";
 
 const plain = { custom: false };
 const mebibyte = 1024 * 1024;

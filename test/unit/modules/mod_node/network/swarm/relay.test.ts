@@ -4,7 +4,8 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { test } from "node:test";
 import { parseMultiaddr } from "#node/network/swarm/multiaddr.ts";
-import { connectTo, freePort, startPeer, type TestPeer } from "./support.ts";
+import { freePort } from "#test/support/free_port.ts";
+import { connectTo, startPeer, type TestPeer } from "./support.ts";
 
 const relayed = (peer: TestPeer) =>
   parseMultiaddr(`${peer.swarm.listenAddresses()[0]}/p2p/${peer.swarm.id}/p2p-circuit`);

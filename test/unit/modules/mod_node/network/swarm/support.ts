@@ -1,6 +1,5 @@
 /** Peers on loopback that need nothing around them, and peers of another make. */
 import { mkdtemp, rm } from "node:fs/promises";
-import { createServer } from "node:net";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import type { TestContext } from "node:test";
@@ -86,15 +85,6 @@ export function next<T>({ swarm }: TestPeer, event: "peer:connect" | "peer:disco
   const { promise, resolve } = Promise.withResolvers<T>();
   swarm.libp2p.addEventListener(event, ({ detail }: { detail: unknown }) => resolve(detail as T), { once: true });
   return promise;
-}
-
-/** A port at which nobody listens. */
-export async function freePort(): Promise<number> {
-  const server = createServer();
-  await new Promise<void>((resolve) => server.listen(0, "127.0.0.1", resolve));
-  const { port } = server.address() as { port: number };
-  await new Promise((resolve) => server.close(resolve));
-  return port;
 }
 
 /** Both ends of a stream between two nodes. */

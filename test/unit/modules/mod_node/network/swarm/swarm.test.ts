@@ -5,7 +5,8 @@ import { parsePeerId } from "#node/formats/peer_id.ts";
 import { parseMultiaddr } from "#node/network/swarm/multiaddr.ts";
 import { agentVersion } from "#node/util/agent_version.ts";
 import { eventually } from "#test/support/eventually.ts";
-import { connectTo, freePort, next, startPeer, startStranger } from "./support.ts";
+import { freePort } from "#test/support/free_port.ts";
+import { connectTo, next, startPeer, startStranger } from "./support.ts";
 
 const nobody = parsePeerId("12D3KooWGC6TvWhfapngX6wvJHMYvKpDMXPb3ZnCZ6dMoaMtimQ5");
 

@@ -3,8 +3,9 @@ import assert from "node:assert/strict";
 import { registerHooks } from "node:module";
 import { test } from "node:test";
 import { parseMultiaddr } from "#node/network/swarm/multiaddr.ts";
+import { freePort } from "#test/support/free_port.ts";
 import { listeningSockets } from "#test/support/sockets.ts";
-import { connectTo, freePort, startPeer } from "./support.ts";
+import { connectTo, startPeer } from "./support.ts";
 
 const security = { "/noise": "Noise", "/tls/1.0.0": "TLS" } as const;
 const multiplexers = { "/yamux/1.0.0": "Yamux", "/mplex/6.7.0": "Mplex" } as const;

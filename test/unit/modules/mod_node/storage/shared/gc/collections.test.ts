@@ -3,6 +3,7 @@ import { test } from "node:test";
 import { setImmediate as nextTurn } from "node:timers/promises";
 import { MemoryLog } from "#node/storage/shared/memory_log.ts";
 import { eventually } from "#test/support/eventually.ts";
+import { seeded } from "#test/support/seeded.ts";
 import { Bucket, below, type Dag, Host, numberOf } from "./model.ts";
 
 const dag: Dag = [[], [], [0, 1], [], [2, 3]];
@@ -107,15 +108,10 @@ async function severalTurns(): Promise<string> {
   return "turns";
 }
 
-/** Numbers that a seed leads to. */
+/** Whole numbers below a bound. */
 function randomOf(seed: number): (bound: number) => number {
-  let state = seed;
-  return (bound) => {
-    state = (state + 0x6d2b79f5) | 0;
-    let mixed = Math.imul(state ^ (state >>> 15), state | 1);
-    mixed ^= mixed + Math.imul(mixed ^ (mixed >>> 7), mixed | 61);
-    return ((mixed ^ (mixed >>> 14)) >>> 0) % bound;
-  };
+  const random = seeded(seed);
+  return (bound) => Math.floor(random() * bound);
 }
 
 const NODES = 24;

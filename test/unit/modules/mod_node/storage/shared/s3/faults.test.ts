@@ -3,18 +3,12 @@ import { test } from "node:test";
 import { openS3 } from "#node/storage/shared/s3/client.ts";
 import type { ObjectStore } from "#node/storage/shared/s3/objects.ts";
 import type { Limits } from "#node/storage/shared/s3/settings.ts";
-import {
-  atRandom,
-  FaultyHttp,
-  type HttpFault,
-  INTERNAL_ERROR,
-  SLOW_DOWN,
-  seeded,
-} from "#test/support/engines/faulty_http.ts";
+import { atRandom, FaultyHttp, type HttpFault, INTERNAL_ERROR, SLOW_DOWN } from "#test/support/engines/faulty_http.ts";
 import { FaultyTcp } from "#test/support/engines/faulty_tcp.ts";
 import { S3Server } from "#test/support/engines/s3_server.ts";
 import { noVersitygw, startVersitygw } from "#test/support/engines/versitygw.ts";
 import { eventually } from "#test/support/eventually.ts";
+import { seeded } from "#test/support/seeded.ts";
 import { readStream } from "./contract.ts";
 
 const PART = 5 * 1024 * 1024;
