@@ -323,8 +323,7 @@ export class LocalNode implements LowLevelNode {
   }
 
   async #collectTogether(tell: (result: Removed | NotRemoved) => void, signal: AbortSignal): Promise<void> {
-    const done = await this.#collections?.collect({ signal, tell: (removed) => tell({ removed }) });
-    if (done === undefined) tell({ error: "another host of the shared store is collecting garbage" });
+    await this.#collections?.collect({ signal, tell: (removed) => tell({ removed }) });
   }
 
   async #roots(): Promise<CID[]> {

@@ -72,6 +72,8 @@ export const failures = {
   SESSION_LOST:
     "this host was away from the shared store too long, and joined it anew: nothing of this call took place, and it can be repeated",
   LOCK_LOST: "another host has taken over {name}: nothing of this step took place",
+  COLLECTING:
+    "another host of the shared store is removing blocks: nothing was removed by this call, and it can be repeated",
   // Routing
   ROUTING_TABLE_EMPTY: "failed to find any peer in table",
   // Features that are off, or that need a network
@@ -83,7 +85,7 @@ export const failures = {
 export type FailureCode = keyof typeof failures;
 
 /** Failures of the kind `unavailable`. */
-const passing: ReadonlySet<FailureCode> = new Set(["STORE_UNAVAILABLE", "SESSION_LOST"]);
+const passing: ReadonlySet<FailureCode> = new Set(["STORE_UNAVAILABLE", "SESSION_LOST", "COLLECTING"]);
 
 /** Seconds to wait before what is unavailable is asked for again. */
 const RETRY_SECONDS = 5;

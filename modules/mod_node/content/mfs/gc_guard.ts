@@ -9,6 +9,8 @@ export class GcGuard {
   readonly #signal: AbortSignal | undefined;
   readonly #protected: (() => Iterable<CID>)[] = [];
   #releaseLock: Release = () => {};
+  /** Of the lock, when this began. */
+  #voids = 0;
 
   constructor(lock: SharedLock, signal: AbortSignal | undefined) {
     this.#lock = lock;
@@ -17,19 +19,24 @@ export class GcGuard {
 
   async acquire(): Promise<void> {
     this.#releaseLock = await this.#lock.acquireShared(this.#signal);
+    this.#voids = this.#lock.voids;
   }
 
   release(): void {
     this.#releaseLock();
   }
 
-  /** Gives up the lock while `ask` waits for a peer; it must not store anything. */
+  /**
+   * Gives up the lock while `ask` waits for a peer; it must not store anything.
+   *
+   * @throws NodeError SESSION_LOST when what was protected may have gone meanwhile
+   */
   async withoutLock<T>(ask: () => Promise<T>): Promise<T> {
     this.release();
     try {
       return await ask();
     } finally {
-      await this.acquire();
+      this.#releaseLock = await this.#lock.acquireSharedAgain(this.#voids, this.#signal);
     }
   }
 

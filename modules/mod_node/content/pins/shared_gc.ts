@@ -21,6 +21,7 @@ export function collectingHost({ pins, lock, roots }: CollectingHostDeps): Colle
   };
   return {
     alone,
+    voidCalls: () => lock.voidCalls(),
     async mark(kept, find, { signal, pinned = false }) {
       const read = async (cid: CID) => {
         const bytes = await find(cid);

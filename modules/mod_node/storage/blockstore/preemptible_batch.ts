@@ -27,6 +27,8 @@ export class PreemptibleBatch {
   /** Resolves when the share is held again. */
   #reacquired: Promise<void> | undefined;
   #left = false;
+  /** Of the lock, when this began. */
+  #voids = 0;
   #release: Release = () => {};
   #unsubscribe: () => void = () => {};
 
@@ -43,6 +45,7 @@ export class PreemptibleBatch {
 
   async enter(): Promise<void> {
     this.#release = await this.#lock.acquireShared(this.#signal);
+    this.#voids = this.#lock.voids;
     this.#unsubscribe = this.#lock.onExclusiveWaiting(() => this.#yieldLock());
     if (this.#lock.contended) this.#yieldLock();
   }
@@ -104,7 +107,7 @@ export class PreemptibleBatch {
     await this.#batch.flush().catch(() => {});
     while (this.#lock.contended && !this.#left) {
       this.#release();
-      this.#release = await this.#lock.acquireShared(this.#signal);
+      this.#release = await this.#lock.acquireSharedAgain(this.#voids, this.#signal);
     }
     if (this.#left) this.#release();
     this.#reacquired = undefined;

@@ -1,4 +1,5 @@
 /** A shared/exclusive lock, which keeps garbage collection apart from everything that adds blocks. */
+import { failure } from "../errors.ts";
 
 /** To be called once, when the holder is done. */
 export type Release = () => void;
@@ -12,6 +13,8 @@ export class SharedLock {
   #exclusive = false;
   /** How often it was held exclusively. */
   #exclusions = 0;
+  /** How often what calls had done without it became void. */
+  #voids = 0;
   readonly #listeners = new Set<() => void>();
   readonly #waiting: { readonly exclusive: boolean; readonly enter: () => void }[] = [];
 
@@ -29,6 +32,27 @@ export class SharedLock {
 
   acquireShared(signal?: AbortSignal): Promise<Release> {
     return this.#acquire(false, signal);
+  }
+
+  /** For `acquireSharedAgain`; to be read by a holder of a share. */
+  get voids(): number {
+    return this.#voids;
+  }
+
+  /**
+   * To be called by who holds it exclusively, when this host has begun anew in a store that it shares: garbage collection did not
+   * ask for what calls protect that have given up their share for a while, so they must not go on.
+   */
+  voidCalls(): void {
+    this.#voids += 1;
+  }
+
+  /** For a call that had a share when `voids` was this, and gave it up for a while. @throws NodeError SESSION_LOST */
+  async acquireSharedAgain(voids: number, signal?: AbortSignal): Promise<Release> {
+    const release = await this.acquireShared(signal);
+    if (voids === this.#voids) return release;
+    release();
+    throw failure("SESSION_LOST");
   }
 
   acquireExclusive(signal?: AbortSignal): Promise<Release> {

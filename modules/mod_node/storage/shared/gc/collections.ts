@@ -6,7 +6,7 @@ import { setTimeout as sleep } from "node:timers/promises";
 import type { CID } from "multiformats/cid";
 import { CidSet } from "../../../formats/cid/set.ts";
 import { batches } from "../../../util/async/batches.ts";
-import { NodeError } from "../../../util/errors.ts";
+import { failure } from "../../../util/errors.ts";
 import type { MetadataStore } from "../../metadata/store.ts";
 import { decodeEntries, encodeEntries } from "../entries.ts";
 import type { Applier, BlockList, Commit, Draft, Entry, HeldLock, Position, SharedLog } from "../log.ts";
@@ -36,6 +36,8 @@ export interface MarkOptions {
 export interface CollectingHost {
   /** Runs while no call of this host adds blocks or begins to refer to some: with its own lock of garbage collection. */
   readonly alone: <T>(run: () => Promise<T>) => Promise<T>;
+  /** Called within `alone`: calls that have given up the lock for a while end with SESSION_LOST when they take it again. */
+  readonly voidCalls: () => void;
   /** Adds what committed roots keep; several times with the same `kept`. @throws NodeError when one cannot be walked */
   readonly mark: (kept: CidSet, find: FindBlock, options: MarkOptions) => Promise<void>;
   /** What calls under way here refer to, as far as it is stored. */
@@ -45,6 +47,7 @@ export interface CollectingHost {
 /** Before calls are served. */
 const idle: CollectingHost = {
   alone: (run) => run(),
+  voidCalls: () => {},
   mark: async () => {
     throw new Error("there is no node yet that knows the roots");
   },
@@ -138,34 +141,38 @@ export class Collections implements Applier {
   }
 
   /**
-   * Removes blocks that no root keeps, and no call under way on any host. Undefined when another host is collecting.
+   * Removes blocks that no root keeps, and no call under way on any host. While another one collects, on any host, it waits until
+   * that is over.
    *
    * @throws NodeError STORE_UNAVAILABLE, SESSION_LOST, LOCK_LOST, and of `mark`: nothing is removed
    */
-  async collect({ signal, tell }: CollectOptions = {}): Promise<{ readonly removed: number } | undefined> {
+  async collect({ signal, tell }: CollectOptions = {}): Promise<{ readonly removed: number }> {
     const { blocks } = this.#deps;
-    const led = await this.#lead({ signal, tell }, async (upTo, kept) => {
-      async function* garbage() {
-        for await (const cid of blocks.stored(upTo)) {
-          signal?.throwIfAborted();
-          if (!kept.has(cid)) yield cid;
+    for (;;) {
+      const change = this.#change.promise;
+      const removed = await this.#lead({ signal, tell }, async (upTo, kept) => {
+        async function* garbage() {
+          for await (const cid of blocks.stored(upTo)) {
+            signal?.throwIfAborted();
+            if (!kept.has(cid)) yield cid;
+          }
         }
-      }
-      return garbage();
-    });
-    return led === undefined ? undefined : { removed: led };
+        return garbage();
+      });
+      if (removed !== undefined) return { removed };
+      await this.#pause(change, signal);
+    }
   }
 
   /**
    * Removes these blocks, except those that pins keep, or calls under way on other hosts. The caller has the local lock of garbage
-   * collection. @throws NodeError when another host is collecting
+   * collection, and so does not wait for others. @throws NodeError COLLECTING while another host is at it
    */
   async remove(cids: readonly CID[]): Promise<void> {
     this.#isHeld = true;
     try {
       const done = await this.#lead({ pinned: true }, async (_upTo, kept) => cids.filter((cid) => !kept.has(cid)));
-      if (done === undefined)
-        throw new NodeError("another host of the shared store is removing blocks: try again later");
+      if (done === undefined) throw failure("COLLECTING");
     } finally {
       this.#isHeld = false;
     }
@@ -212,7 +219,7 @@ export class Collections implements Applier {
         const change = this.#change.promise;
         const missing = (await log.sessions()).filter((id) => asked.has(id) && !undecided.acknowledged.has(id));
         if (missing.length === 0) break;
-        await pause(change, this.#deps.pollMs ?? POLL_MS, AbortSignal.any([lock.signal, ...(signal ? [signal] : [])]));
+        await this.#pause(change, lock.signal, signal);
       }
       // What sessions have written that are over by now, and everything before the acknowledgements.
       await log.refresh();
@@ -264,7 +271,7 @@ export class Collections implements Applier {
 
   /** Acknowledges it, in each session anew, until it is decided; where nobody leads it any more, ends it. */
   async #follow(undecided: Undecided): Promise<void> {
-    const { log, pollMs = POLL_MS, settleMs = SETTLE_MS } = this.#deps;
+    const { log, settleMs = SETTLE_MS } = this.#deps;
     let since = performance.now();
     while (this.#undecided === undecided && !this.#closing.signal.aborted) {
       const change = this.#change.promise;
@@ -281,8 +288,14 @@ export class Collections implements Applier {
       } catch {
         // The store is away, or the session is lost: again in a moment.
       }
-      await pause(change, pollMs, this.#closing.signal).catch(() => {});
+      await this.#pause(change).catch(() => {});
     }
+  }
+
+  /** Until something changes, or it is time to look. @throws the reason of a signal, or that this is being closed */
+  async #pause(change: Promise<void>, ...signals: readonly (AbortSignal | undefined)[]): Promise<void> {
+    const given = signals.filter((signal) => signal !== undefined);
+    await pause(change, this.#deps.pollMs ?? POLL_MS, AbortSignal.any([this.#closing.signal, ...given]));
   }
 
   async #acknowledge(undecided: Undecided): Promise<void> {
@@ -309,10 +322,14 @@ export class Collections implements Applier {
     undecided.session = session;
   }
 
-  /** Calls that began in the old session are over when it runs alone; those of the new one know what is condemned. */
+  /**
+   * Calls that began in the old session are over when it runs alone, or have given up the lock and are told when they take it again;
+   * those of the new one know what is condemned.
+   */
   async #rejoin(join: () => Promise<void>): Promise<void> {
     const { log, blocks } = this.#deps;
     await this.#host.alone(async () => {
+      this.#host.voidCalls();
       await join();
       await log.refresh();
       if (this.#undecided !== undefined) await blocks.suspend(this.#undecided.entry.epoch);
@@ -338,7 +355,7 @@ async function pause(change: Promise<void>, milliseconds: number, signal: AbortS
   const over = new AbortController();
   const either = AbortSignal.any([signal, over.signal]);
   try {
-    await Promise.race([change, sleep(milliseconds, undefined, { signal: either })]);
+    await Promise.race([change, sleep(milliseconds, undefined, { signal: either }).catch(() => {})]);
     signal.throwIfAborted();
   } finally {
     over.abort();

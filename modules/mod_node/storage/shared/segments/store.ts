@@ -1,5 +1,6 @@
 import type { CID } from "multiformats/cid";
 import { identity } from "../../../formats/cid/hashes.ts";
+import { settledWithin } from "../../../util/async/settled_within.ts";
 import { failure, NodeError } from "../../../util/errors.ts";
 import type { BufferPool } from "../../blockstore/buffer_pool.ts";
 import { BlockReader } from "../../blockstore/segments/block_reader.ts";
@@ -48,6 +49,8 @@ const BUFFERED_BYTES = 4 * MIB;
 /** Longer ones would have more chunks than the cache can name. */
 const MAX_SEGMENT_BYTES = 1024 * MIB;
 const GRACE_MS = 3_600_000;
+/** Milliseconds between two looks, for who waits for the decision on a block. */
+const LOOK_MS = 1000;
 
 /** See `openSharedBlocks`. */
 export interface Parts {
@@ -319,13 +322,18 @@ export class SharedBlocks implements BlockStore {
     });
   }
 
-  /** Where a block is that does not seem to be stored; once it is known whether it goes, if that is the question. */
+  /**
+   * Where a block is that does not seem to be stored; once it is known whether it goes, if that is the question.
+   *
+   * @throws NodeError STORE_UNAVAILABLE
+   */
   async #decided(cid: CID): Promise<BytesLocation | undefined> {
     for (;;) {
       const { change } = this.#suspensions;
       const found = await this.#lookAgain(cid);
       if (found !== undefined || this.#hidden(cid) === undefined) return found;
-      await change;
+      // Then it is asked for again: while the store is away nothing is decided, and this fails.
+      await settledWithin(LOOK_MS, change);
     }
   }
 

@@ -16,6 +16,7 @@ export interface SqlLogOptions {
   readonly url: string;
   /** For people who look into the database. */
   readonly name: string;
+  /** Nobody else has it: what it had begun before is over when the log is opened. */
   readonly peer: string;
   /** Milliseconds after which a silent host is shut out, by the clock of the database. */
   readonly leaseMs?: number;
@@ -124,7 +125,7 @@ class SqlEngine implements LogEngine {
     this.name = String(row?.store);
     this.store = `${row?.store}-${row?.made}`;
     this.isNew = Number(row?.position) === 0;
-    await this.join();
+    await this.#join(true);
   }
 
   begin(events: EngineEvents): void {
@@ -211,13 +212,17 @@ class SqlEngine implements LogEngine {
     }
   }
 
-  async join(): Promise<void> {
+  join(): Promise<void> {
+    return this.#join(false);
+  }
+
+  async #join(isStart: boolean): Promise<void> {
     const { name, peer, leaseMs, commitMs } = this.#options;
     const [row] = await this.#ask(
       this.#writer,
       commitMs,
-      "select SCHEMA.join_store($1::text, $2::text, make_interval(secs => $3::double precision)) as id",
-      [name, peer, leaseMs / 1000],
+      "select SCHEMA.join_store($1::text, $2::text, make_interval(secs => $3::double precision), $4::boolean) as id",
+      [name, peer, leaseMs / 1000, isStart],
     );
     this.#sessionEnd = new AbortController();
     this.session = Number(row?.id);

@@ -139,8 +139,10 @@ begin
     where m->>'kind' = 'removed' and r.kind = 'acknowledged' and r.epoch = (m->>'epoch')::bigint;
 end $$;
 
-create function ${s}.join_store(name_ text, peer_ text, lease_ interval) returns integer
+-- \`is_start\`: earlier sessions of this peer are over, as the lock of its repo proves.
+create function ${s}.join_store(name_ text, peer_ text, lease_ interval, is_start boolean default false) returns integer
 language sql set search_path = ${s} as $$
+  update sessions set ended = true where is_start and peer = peer_ and not ended;
   insert into sessions (name, peer, lease) values (name_, peer_, clock_timestamp() + lease_) returning id
 $$;
 

@@ -33,20 +33,24 @@ test("what no pin of any host keeps is removed everywhere, and everything else s
   await Promise.all([a.close(), b.close()]);
 });
 
-test("one host collects at a time, and nobody is asked where nothing is to be removed", async () => {
+test("one host collects at a time, others wait for it; nobody is asked where nothing is to be removed", async () => {
   const { log, open } = store();
   const [a, b] = [await open(), await open()];
   await a.put(3);
-  let second: unknown = "not asked";
-  log.onStep = async () => {
-    log.onStep = () => {};
-  };
-  const first = a.log.withLock("gc", async () => {
-    second = await b.collections.collect();
+  const left = new AbortController();
+  const over: string[] = [];
+  const second = await a.log.withLock("gc", async () => {
+    const waiting = b.collections.collect().finally(() => over.push("waited"));
+    const leaving = b.collections.collect({ signal: left.signal });
+    await assert.rejects(b.collections.remove([]), { code: "COLLECTING", kind: "unavailable" });
+    await severalTurns();
+    left.abort(new Error("left"));
+    await assert.rejects(leaving, /left/);
+    over.push("given back");
+    return { waiting };
   });
-  await first;
-  assert.equal(second, undefined);
-  assert.deepEqual(await b.collections.collect(), { removed: 1 });
+  assert.deepEqual(await second?.result.waiting, { removed: 1 });
+  assert.deepEqual(over, ["given back", "waited"]);
   const { head } = log;
   assert.deepEqual(await a.collections.collect(), { removed: 0 });
   assert.equal(log.head, head);

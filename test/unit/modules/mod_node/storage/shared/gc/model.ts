@@ -211,6 +211,7 @@ export class Host {
         const release = await this.#lock.acquireExclusive();
         return run().finally(release);
       },
+      voidCalls: () => this.#lock.voidCalls(),
       mark: (kept, find) => this.#mark(kept, find),
       guarded: (find) => this.#guarded(find),
     });

@@ -10,6 +10,8 @@ import { MemoryLog } from "#node/storage/shared/memory_log.ts";
 import { SharedMetadata } from "#node/storage/shared/metadata.ts";
 import { MemoryObjects } from "#node/storage/shared/s3/memory_objects.ts";
 import { openSharedBlocks } from "#node/storage/shared/segments/open.ts";
+import { eventually } from "#test/support/eventually.ts";
+import { packed } from "#test/support/tar.ts";
 import { emptyFolder } from "../../repo/support.ts";
 
 class Place {
@@ -72,3 +74,41 @@ test("a block that is removed on one host is gone on every host, unless it is pi
   assert.equal(await has(b, loose.cid), false);
   assert.ok(await has(b, pinned.cid));
 });
+
+test("a call that outlives its host's session keeps nothing: what it stored may be gone, and it can be repeated", async (t) => {
+  const place = new Place();
+  const node = await place.node(t);
+  const { shared, metadata } = node.lowLevel;
+  const calls: ((body: AsyncIterable<Uint8Array>) => Promise<unknown>)[] = [
+    (body) => node.files.write("/slow", body, { create: true }),
+    (body) => node.add(body),
+    (body) => node.tar.add(body),
+  ];
+  for (const call of calls) {
+    const session = shared?.session as number;
+    const [begun, rejoined] = [Promise.withResolvers<void>(), Promise.withResolvers<void>()];
+    const outcome = call(slowly(begun, rejoined.promise)).then(
+      () => "done",
+      ({ code, kind }) => `${code} ${kind}`,
+    );
+    await begun.promise;
+    place.log.endSession(session);
+    await assert.rejects(
+      metadata.transaction((writer) => writer.put("x", new Uint8Array(1))),
+      { code: "SESSION_LOST" },
+    );
+    await eventually("the host has joined anew", () => shared?.session !== session);
+    rejoined.resolve();
+    assert.equal(await outcome, "SESSION_LOST unavailable");
+  }
+  await node.files.write("/slow", bytes("again"), { create: true });
+});
+
+/** A tar archive of one file, of which half comes late. */
+async function* slowly(begun: PromiseWithResolvers<void>, rest: Promise<void>): AsyncGenerator<Uint8Array> {
+  const archive = await packed([{ name: "file", body: "content" }]);
+  yield archive.subarray(0, archive.length / 2);
+  begun.resolve();
+  await rest;
+  yield archive.subarray(archive.length / 2);
+}

@@ -63,6 +63,26 @@ test("a condemned block is stored as before, then in doubt, then gone or rescued
   assert.equal((await third.blocks.stat()).blocks, 4);
 });
 
+test("who waits for the decision on a block is told when the store goes away", async (t) => {
+  const store = new SharedStore();
+  const one = await store.open();
+  t.after(() => one.close());
+  const block = sample(1);
+  await one.blocks.put([block]);
+  await one.blocks.sync();
+  await condemn(one, 1, [block.cid]);
+  await one.blocks.condemnable.suspend(1);
+  const looked = Promise.withResolvers<void>();
+  store.log.onStep = () => looked.resolve();
+  const got = assert.rejects(one.blocks.get(block.cid), { code: "STORE_UNAVAILABLE" });
+  await looked.promise;
+  store.log.available = false;
+  await got;
+  store.log.available = true;
+  await remove(one, 1, [block.cid]);
+  assert.deepEqual(await one.blocks.get(block.cid), block.bytes);
+});
+
 test("what was stored behind the moment of a collection is not concerned, nor is another form of the bytes", async (t) => {
   const store = new SharedStore();
   const one = await store.open();
