@@ -32,6 +32,12 @@ export { apiVersion, type VersionFacts, versionFacts } from "./util/version.ts";
 export { examineRepo, type RepoExamined } from "./examine_repo.ts";
 export { type MigrationOptions, type MigrationProgress, migrateRepo } from "./migration/migrate.ts";
 export { memoryStores, type Stores } from "./migration/open_stores/engines.ts";
+export {
+  type SharedStoreFigures,
+  type SharedStoreVisit,
+  type VisitOptions,
+  visitSharedStore,
+} from "./migration/open_stores/visit_shared.ts";
 export { type FilesRootOptions, replaceFilesRoot } from "./replace_files_root.ts";
 export { DEFAULT_RSA_BITS, generateKey, identityOf } from "./storage/keystore/key.ts";
 export type { ConfigChange, ConfigFile, ConfigOverrides } from "./storage/repo/config.ts";

@@ -15,8 +15,9 @@ import { daemon } from "./node/daemon.ts";
 import { init } from "./node/init.ts";
 import { migrate } from "./node/migrate.ts";
 import { program, repoOptions, sharedOptions } from "./node/repo.ts";
+import { storeCommands } from "./node/store.ts";
 
-const own: readonly Command[] = [init, daemon, migrate, chroot];
+const own: readonly Command[] = [init, daemon, migrate, chroot, ...storeCommands];
 
 export const command: Command = {
   name: "node",

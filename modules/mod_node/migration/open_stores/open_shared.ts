@@ -9,10 +9,12 @@ import type { Repo } from "../../storage/repo/repo.ts";
 import { Availability } from "../../storage/shared/availability.ts";
 import { Collections } from "../../storage/shared/gc/collections.ts";
 import { SharedKeys } from "../../storage/shared/keys.ts";
+import type { SharedLog } from "../../storage/shared/log.ts";
 import { SharedMetadata } from "../../storage/shared/metadata.ts";
 import { requirePair } from "../../storage/shared/pairing.ts";
 import { openS3 } from "../../storage/shared/s3/client.ts";
 import { openSharedBlocks } from "../../storage/shared/segments/open.ts";
+import type { SharedBlocks } from "../../storage/shared/segments/store.ts";
 import {
   blockSettings,
   requireStoreSettings,
@@ -30,6 +32,11 @@ export interface OpenSharedOptions {
   readonly makeRoom?: MakeRoom | undefined;
 }
 
+export interface SharedStores extends Stores {
+  readonly blocks: SharedBlocks;
+  readonly shared: SharedLog;
+}
+
 /**
  * Both stores must be there at the start; afterwards they may go and come back. What this host keeps of them is in a folder
  * for each store, and may be lost.
@@ -40,7 +47,7 @@ export async function openSharedStores(
   repo: Pick<Repo, "stores" | "identity">,
   settings: SharedStoreSettings,
   { onNotice = () => {}, makeRoom }: OpenSharedOptions = {},
-): Promise<Stores> {
+): Promise<SharedStores> {
   const availability = new Availability((problem) =>
     onNotice(problem === undefined ? "the shared store can be reached again" : problem),
   );

@@ -1,7 +1,7 @@
 /** Checks every stored block against its CID, as `repo/verify` does. */
 import type { CID } from "multiformats/cid";
 import { mapConcurrent } from "../../util/async/map_concurrent.ts";
-import { failures } from "../../util/errors.ts";
+import { failures, retryAfter } from "../../util/errors.ts";
 import type { BlockStore } from "./store.ts";
 
 const MAX_CONCURRENT = 8;
@@ -12,7 +12,7 @@ export interface CheckedBlock {
   readonly fault: string | undefined;
 }
 
-/** Every stored form, once, read without trusting any cache. */
+/** Every stored form, once, read without trusting any cache. @throws what says that the store is away: no block is faulty then */
 export async function* verifyBlocks(
   store: BlockStore,
   signal: AbortSignal | undefined,
@@ -23,13 +23,14 @@ export async function* verifyBlocks(
   }
 }
 
-/** Undefined for a block that was removed meanwhile. Never rejects. */
+/** Undefined for a block that was removed meanwhile. */
 async function check(store: BlockStore, cid: CID): Promise<CheckedBlock | undefined> {
   try {
     const sound = await store.check(cid);
     if (sound === undefined) return undefined;
     return { cid, fault: sound ? undefined : failures.BLOCK_MISMATCH };
   } catch (error) {
+    if (retryAfter(error) !== undefined) throw error;
     return { cid, fault: error instanceof Error ? error.message : String(error) };
   }
 }

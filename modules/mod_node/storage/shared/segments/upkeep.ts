@@ -1,7 +1,7 @@
 /** What keeps the objects of a shared store in order: merging, deleting, verifying. */
 import { type MergingDeps, mergeSegments } from "./merging.ts";
 import type { SegmentRow } from "./places.ts";
-import { deleteOrphans, findOrphans, type SegmentFault, verifySegments } from "./verify.ts";
+import { deleteOrphans, findOrphans, type SegmentFault, type VerifyOptions, verifySegments } from "./verify.ts";
 
 export interface UpkeepFigures {
   readonly segments: number;
@@ -58,10 +58,10 @@ export class Upkeep {
     await this.#merging.catch(() => {});
   }
 
-  /** What of the object store does not fit what the log lists; every object is read. */
-  async *verify(signal?: AbortSignal): AsyncGenerator<SegmentFault> {
+  /** What of the object store does not fit what the log lists; by default every object is read. */
+  async *verify(options?: VerifyOptions): AsyncGenerator<SegmentFault> {
     this.#mustBeOpen();
-    yield* verifySegments(this.#deps, signal);
+    yield* verifySegments(this.#deps, options);
   }
 
   /** Keys of objects that hosts left behind that ended before they told of them. */

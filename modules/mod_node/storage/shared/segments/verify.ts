@@ -23,12 +23,21 @@ export interface SegmentFault {
   readonly fault: string;
 }
 
-/** Reads every segment of the store as it was at the beginning. @throws NodeError STORE_UNAVAILABLE */
-export async function* verifySegments(deps: VerifyDeps, signal?: AbortSignal): AsyncGenerator<SegmentFault> {
+export interface VerifyOptions {
+  readonly signal?: AbortSignal | undefined;
+  /** Every block is read and compared with its hash; otherwise objects are there, of the right length, with indexes that fit. */
+  readonly read?: boolean | undefined;
+}
+
+/** Looks at every segment of the store as it was at the beginning. @throws NodeError STORE_UNAVAILABLE */
+export async function* verifySegments(
+  deps: VerifyDeps,
+  { signal, read = true }: VerifyOptions = {},
+): AsyncGenerator<SegmentFault> {
   await deps.catchUp();
   for (const [number, row] of [...deps.places.rows]) {
     signal?.throwIfAborted();
-    const faults = await faultsOf(deps.objects, row);
+    const faults = await faultsOf(deps.objects, row, read);
     if (faults.length === 0) continue;
     // It may have been replaced and deleted meanwhile.
     await deps.catchUp();
@@ -36,7 +45,7 @@ export async function* verifySegments(deps: VerifyDeps, signal?: AbortSignal): A
   }
 }
 
-async function faultsOf(objects: ObjectStore, row: SegmentRow): Promise<SegmentFault[]> {
+async function faultsOf(objects: ObjectStore, row: SegmentRow, read: boolean): Promise<SegmentFault[]> {
   const car = carKey(row.id);
   const facts = await objects.head(car);
   if (facts === undefined) return [{ object: car, fault: "is missing" }];
@@ -47,7 +56,9 @@ async function faultsOf(objects: ObjectStore, row: SegmentRow): Promise<SegmentF
   const faults: SegmentFault[] = [];
   if (stored === undefined) faults.push({ object: key, fault: "is missing" });
   else if (index === undefined) faults.push({ object: key, fault: "is damaged" });
-  return [...faults, ...(await faultsOfCar(objects, row, index))];
+  else if (index.some(({ offset, length }) => offset + length > row.bytes))
+    faults.push({ object: key, fault: "lists blocks beyond the end of its segment" });
+  return read ? [...faults, ...(await faultsOfCar(objects, row, index))] : faults;
 }
 
 const textOf = ({ multihash, form, offset, length }: IndexedBlock): string =>

@@ -79,12 +79,17 @@ export class Line {
         if (current !== undefined && !(refused && keepsConnection(error))) this.#drop(current);
         const pause = Math.random() * Math.min(MAX_BACKOFF_MS, MIN_BACKOFF_MS * 2 ** attempt);
         if (this.#closed || performance.now() + pause > end) {
-          const reason = reasonOf(error as Error) + (wasSent ? mayHaveRun : "");
+          const reason = `the database at ${this.#place}: ${reasonOf(error as Error)}${wasSent ? mayHaveRun : ""}`;
           throw failure("STORE_UNAVAILABLE", { reason }, error);
         }
         await sleep(pause);
       }
     }
+  }
+
+  /** Where it is looked for, for people. */
+  get #place(): string {
+    return this.#settings.addresses.map(({ host, port, path }) => path ?? `${host}:${port}`).join(", ");
   }
 
   /** Statements that are under way fail. */

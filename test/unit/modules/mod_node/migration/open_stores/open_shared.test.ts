@@ -3,7 +3,8 @@ import { mkdtemp, rm } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { describe, test } from "node:test";
-import { createNode, type Node } from "#node/index.ts";
+import { createNode, type Node, retryAfter } from "#node/index.ts";
+import { S3Server } from "#test/support/engines/s3_server.ts";
 import { noSharedStore, sharedStore } from "#test/support/engines/shared_store.ts";
 
 async function text(bytes: AsyncIterable<Uint8Array>): Promise<string> {
@@ -39,5 +40,24 @@ describe("nodes of several hosts on one store", { skip: noSharedStore }, () => {
     const pinned: string[] = [];
     for await (const pin of other.pin.ls({ type: "recursive" })) pinned.push(pin.cid.toString());
     assert.ok(pinned.includes(cid.toString()));
+  });
+
+  test("while the object store is away no block is called faulty, and what needs it can be tried again", async (t) => {
+    const { settings } = await sharedStore();
+    const s3 = await S3Server.start("bucket");
+    const folder = await mkdtemp(join(tmpdir(), "modhost-test-"));
+    t.after(() => rm(folder, { recursive: true, force: true }));
+    const node = await createNode({ repo: folder, store: { ...settings, endpoint: s3.endpoint }, offline: true });
+    t.after(() => node.close().catch(() => {}));
+    const { cid } = await node.add("of a store that goes");
+    await s3[Symbol.asyncDispose]();
+    const canBeTriedAgain = (error: Error) => {
+      assert.match(error.message, /s3:\/\/bucket\//);
+      return retryAfter(error) !== undefined;
+    };
+    await assert.rejects(Array.fromAsync(node.repo.verify()), canBeTriedAgain);
+    await assert.rejects(async () => node.add("more"), canBeTriedAgain);
+    assert.equal(await text(node.cat(cid)), "of a store that goes");
+    assert.match(String(node.lowLevel.problem), /the shared store cannot be reached/);
   });
 });

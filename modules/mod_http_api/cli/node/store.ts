@@ -1,0 +1,88 @@
+/** `modhost node store`: looks after a store that several hosts share, whether any of them runs or not. */
+import { dirname, resolve } from "node:path";
+import type { SharedStoreSettings, SharedStoreVisit } from "modhost/node";
+import { type Command, type CommandContext, type Options, UsageError } from "../../../../core/cli/index.ts";
+import { loadConfig } from "../../../../core/index.ts";
+import { size_text } from "../../../../core/net/http.ts";
+import { textOf } from "./repo.ts";
+
+const where = {
+  settings: {
+    type: "string",
+    value: "FILE",
+    help: "Config file of a host with the option node_store; default: the one that modhost run finds here",
+  },
+} as const satisfies Options;
+
+const stat: Command = {
+  name: "store stat",
+  help: "Show what a shared store holds, and how many hosts use it",
+  options: { ...where, json: { type: "boolean", help: "As JSON" } },
+  run: (context) =>
+    visit(context, async (store) => {
+      const figures = await store.stat();
+      const { segments, blocks, bytes, live, position, hosts } = figures;
+      const lines = [
+        `Blocks    ${blocks}`,
+        `Segments  ${segments} (${size_text(bytes)}, of which stored blocks take ${size_text(live)})`,
+        `Commits   ${position}`,
+        `Hosts     ${hosts}`,
+      ];
+      context.stdout.write(context.options.json === true ? `${JSON.stringify(figures)}\n` : `${lines.join("\n")}\n`);
+      return 0;
+    }),
+};
+
+const verify: Command = {
+  name: "store verify",
+  help: "Compare the objects of a shared store with what its database lists; exit status 1 when anything is missing or damaged",
+  options: { ...where, read: { type: "boolean", help: "Read every block, and compare it with its hash" } },
+  run: (context) =>
+    visit(context, async (store) => {
+      let faults = 0;
+      for await (const { object, fault } of store.verify({ read: context.options.read === true })) {
+        faults += 1;
+        context.stdout.write(`${object} ${fault}\n`);
+      }
+      const { segments } = await store.stat();
+      context.stdout.write(faults === 0 ? `${segments} segments, nothing is wrong\n` : `${faults} faults\n`);
+      return faults === 0 ? 0 : 1;
+    }),
+};
+
+const orphans: Command = {
+  name: "store orphans",
+  help: "List objects of a shared store that hosts left behind when they ended amid a write: nothing refers to them",
+  options: { ...where, remove: { type: "boolean", help: "Delete them" } },
+  run: (context) =>
+    visit(context, async (store) => {
+      const remove = context.options.remove === true;
+      const keys = await store.orphans({ remove });
+      for (const key of keys) context.stdout.write(`${key}\n`);
+      context.stdout.write(`${keys.length} objects${remove ? " removed" : ""}\n`);
+      return 0;
+    }),
+};
+
+export const storeCommands: readonly Command[] = [stat, verify, orphans];
+
+async function visit(context: CommandContext, use: (store: SharedStoreVisit) => Promise<number>): Promise<number> {
+  if (context.args.length > 0) throw new UsageError(`no arguments are expected, got ${context.args.join(" ")}`);
+  const settings = await settingsOf(context);
+  const { visitSharedStore } = await import("modhost/node");
+  const onNotice = (sentence: string) => context.stderr.write(`${sentence}\n`);
+  return await visitSharedStore(settings, use, { onNotice });
+}
+
+async function settingsOf({ options, cwd, env }: CommandContext): Promise<SharedStoreSettings> {
+  const named = textOf(options.settings);
+  const path = named === undefined ? undefined : resolve(cwd, named);
+  const config = await loadConfig({ cwd: path === undefined ? cwd : dirname(path), env, path });
+  const { options: declared } = await import("../../../mod_node/mod_node.ts");
+  config.declare(declared, "node");
+  const settings = config.value("node_store") as SharedStoreSettings | undefined;
+  if (settings !== undefined) return settings;
+  throw new UsageError(
+    `${config.file ?? "the configuration"} has no option node_store: name the config file of a host of the shared store by --settings`,
+  );
+}
