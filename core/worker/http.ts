@@ -172,7 +172,7 @@ function refusalOf(message: string | undefined, thrown: unknown): Refusal {
 
 /** Takes from a request what the host says of its client, and ends the connection of whoever is not the host. */
 export function admit(
-  request: { rawHeaders: string[]; headers: Record<string, unknown>; socket: Socket },
+  request: { rawHeaders: string[]; headers: Record<string, unknown>; socket: Socket; httpVersion: string },
   token: string,
 ): void {
   const { rawHeaders, headers, socket } = request;
@@ -186,6 +186,7 @@ export function admit(
   }
   if (facts.id !== undefined) idsElsewhere.set(request, facts.id);
   if (facts.bearer !== undefined) bearers.set(request, facts.bearer);
+  if (facts.isOld === true) request.httpVersion = "1.0";
   if (facts.peer !== undefined) disguise(socket, facts.peer);
 }
 

@@ -94,6 +94,8 @@ export interface RequestFacts {
   readonly id: string;
   readonly peer: Peer;
   readonly bearer: Bearer | undefined;
+  /** It came as HTTP/1.0, which needs no `Host`. */
+  readonly isOld?: boolean;
 }
 
 /** Why a worker answers with an error page, which the host makes: JSON in REFUSED_FIELD. */

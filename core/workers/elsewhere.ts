@@ -80,7 +80,8 @@ export class Elsewhere implements RequestSiblings {
 
   #open(request: NodeRequest, isUpgrade: boolean): ClientRequest {
     const { socket = "", token = "" } = this.#shared ?? {};
-    const headers: string[] = [PEER_FIELD, inAscii({ token, peer: peerOf(request.socket) } as never)];
+    const isOld = request.httpVersion === "1.0";
+    const headers: string[] = [PEER_FIELD, inAscii({ token, peer: peerOf(request.socket), isOld } as never)];
     const { rawHeaders } = request;
     for (let at = 0; at < rawHeaders.length; at += 2) {
       const name = rawHeaders[at] as string;

@@ -6,6 +6,7 @@ import { join } from "node:path";
 import { after, before, describe, test } from "node:test";
 import { setTimeout as sleep } from "node:timers/promises";
 import { eventually } from "#test/support/eventually.ts";
+import { rawExchange } from "#test/support/raw.ts";
 import { untilGone } from "#test/support/takeover_load.ts";
 import { Program } from "./spawned.ts";
 
@@ -156,6 +157,19 @@ describe("a server of two processes", { concurrency: 1, timeout: 240_000 }, () =
       assert.deepEqual([text, trailer], ["FIRST SECOND", "the end"]);
       assert.equal(await echo(server.port, "hello"), `${await server.first()} hello`);
     }
+  });
+
+  test("a probe of HTTP/1.0 that names no host is answered, whichever process takes it", async () => {
+    const server = shared;
+    const first = await server.first();
+    await eventually("the other process has taken one", async () => {
+      // The second request of a connection is not steered: it is handed over where the first one is answered.
+      const own = "GET /a/pid HTTP/1.1\r\nHost: localhost\r\n\r\n";
+      const told = await rawExchange(server.port, `${own}GET /kept/pid HTTP/1.0\r\n\r\n`);
+      const [, pid, answer] = /^.*?\r\n\r\n(\d+)(HTTP.*)$/s.exec(told) ?? [];
+      assert.match(String(answer), new RegExp(`^HTTP/1.1 200 .*\r\n\r\n${first}$`, "s"));
+      return Number(pid) !== first;
+    });
   });
 
   test("tells the figures of both as one", async () => {
