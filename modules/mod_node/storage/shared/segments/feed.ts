@@ -122,7 +122,7 @@ export class PlaceFeed implements Applier {
     return this.#done === this.#came;
   }
 
-  /** Resolves when all that was applied is in the index. @throws NodeError STORE_UNAVAILABLE */
+  /** Resolves when all that was applied is in the index. @throws NodeError STORE_UNAVAILABLE, STORE_CLOSED */
   settled(): Promise<void> {
     if (this.isSettled) return Promise.resolve();
     if (this.#closed) return Promise.reject(failure("STORE_CLOSED"));
@@ -132,12 +132,12 @@ export class PlaceFeed implements Applier {
     });
   }
 
+  /** Whoever waits for the index is told: the log goes on for others, and may wait for this copy. */
   async close(): Promise<void> {
     this.#closed = true;
-    clearTimeout(this.#retry);
     await this.#running;
-    // The log goes on for others, and may wait for this copy.
-    for (const { reject } of this.#waiters.splice(0)) reject(failure("STORE_CLOSED"));
+    clearTimeout(this.#retry);
+    this.#rejectWaiters(failure("STORE_CLOSED"));
   }
 
   #add(step: Step): void {
@@ -148,19 +148,25 @@ export class PlaceFeed implements Applier {
 
   #start(): void {
     if (this.#closed) return;
-    this.#running ??= this.#run()
-      .catch((error: unknown) => this.#failed(error))
-      .finally(() => {
+    this.#running ??= this.#run().then(
+      () => {
         this.#running = undefined;
-      });
+        // A step may have come since the last look.
+        if (this.#steps.length > 0) this.#start();
+      },
+      (error: unknown) => {
+        this.#running = undefined;
+        this.#rejectWaiters(error);
+        clearTimeout(this.#retry);
+        this.#retry = setTimeout(() => this.#start(), RETRY_MS).unref();
+      },
+    );
   }
 
-  #failed(error: unknown): void {
+  #rejectWaiters(error: unknown): void {
     const waiting = this.#waiters;
     this.#waiters = [];
     for (const { reject } of waiting) reject(error);
-    clearTimeout(this.#retry);
-    this.#retry = setTimeout(() => this.#start(), RETRY_MS).unref();
   }
 
   async #run(): Promise<void> {
