@@ -3,6 +3,7 @@ import type { MetricDeclarations, MetricSample } from "../../core/types.ts";
 import type { LowLevelNode } from "./low_level_node.ts";
 import { blockSizeBounds } from "./network/bitswap/block_sizes.ts";
 import type { Network } from "./network/network.ts";
+import { sharedMetrics, sharedSamples } from "./shared_figures.ts";
 import { Remembered } from "./util/async/remembered.ts";
 import { versionFacts } from "./util/version.ts";
 
@@ -77,6 +78,7 @@ export const nodeMetrics = {
   modhost_node_dht_peers: { kind: "gauge", help: "Peers in the routing tables of the DHT.", labels: ["table"] },
   modhost_node_provides_total: { kind: "counter", help: "Blocks that were announced to the routing system." },
   modhost_node_provide_queue: { kind: "gauge", help: "Blocks that wait to be announced." },
+  ...sharedMetrics,
 } as const satisfies MetricDeclarations;
 
 /** The figures of a node, as `module.provides("metrics")` takes them. */
@@ -121,6 +123,8 @@ export function nodeFigures(node: LowLevelNode): NodeFigures {
       samples.add("modhost_node_gc_failed_total", collections.failed);
       samples.add("modhost_node_gc_removed_blocks_total", collections.removed);
       samples.add("modhost_node_gc_seconds_total", collections.time / 1000);
+      const { sharedFigures } = node;
+      if (sharedFigures !== undefined) samples.all.push(...sharedSamples(sharedFigures, node.problem === undefined));
       const network = node.online ? await node.network().catch(() => undefined) : undefined;
       samples.add("modhost_node_online", network === undefined ? 0 : 1);
       if (network !== undefined) addNetwork(samples, network);

@@ -20,6 +20,7 @@ import type { Filestore } from "./storage/filestore/filestore.ts";
 import type { Keystore } from "./storage/keystore/keystore.ts";
 import type { MetadataStore } from "./storage/metadata/store.ts";
 import type { Repo, RepoOptions } from "./storage/repo/repo.ts";
+import type { SharedFigures } from "./storage/shared/figures.ts";
 import type { SharedLog } from "./storage/shared/log.ts";
 import type { SharedStoreSettings } from "./storage/shared/settings.ts";
 import type { SharedLock } from "./util/async/shared_lock.ts";
@@ -112,6 +113,8 @@ export interface LowLevelNode extends AsyncDisposable {
   readonly counts: NodeCounts;
   /** Why calls fail for now, in a sentence: a shared store cannot be reached. Undefined while all is well. */
   readonly problem: string | undefined;
+  /** What this host has asked of the store that it shares; undefined where it shares none. */
+  readonly sharedFigures: SharedFigures | undefined;
   /** The node was opened with `offline` and never uses the network. */
   readonly offline: boolean;
   /** The network is open or being opened. */

@@ -30,6 +30,7 @@ import { KeyFiles } from "./storage/keystore/key_files.ts";
 import { Keystore } from "./storage/keystore/keystore.ts";
 import type { MetadataStore } from "./storage/metadata/store.ts";
 import type { Repo } from "./storage/repo/repo.ts";
+import type { SharedFigures } from "./storage/shared/figures.ts";
 import type { SharedLog } from "./storage/shared/log.ts";
 import { WorkShares } from "./storage/shared/work_shares.ts";
 import { Queue } from "./util/async/queue.ts";
@@ -75,7 +76,8 @@ export class LocalNode implements LowLevelNode {
   readonly #namesOverPubsub: boolean;
   readonly #onNotice: NodeOptions["onNotice"];
   readonly #copyMetadata: Stores["copyMetadata"];
-  readonly #problem: Stores["problem"];
+  /** What is said of stores that are shared. */
+  readonly #told: Pick<Stores, "problem" | "figures">;
   readonly #collections: Stores["collections"];
   readonly #closing: readonly (() => Promise<void>)[];
   #network: Promise<Network> | undefined;
@@ -83,7 +85,7 @@ export class LocalNode implements LowLevelNode {
 
   constructor(
     repo: Repo,
-    { blocks, metadata, hostMetadata = metadata, shared, collections, copyMetadata, keys, problem }: Stores,
+    { blocks, metadata, hostMetadata = metadata, shared, collections, copyMetadata, keys, problem, figures }: Stores,
     options: NodeOptions,
     closing: readonly (() => Promise<void>)[],
   ) {
@@ -149,7 +151,7 @@ export class LocalNode implements LowLevelNode {
     this.#pubsub = options.pubsub ?? (namesOverPubsub || pubsub) ?? defaults.pubsub ?? false;
     this.#onNotice = options.onNotice;
     this.#copyMetadata = copyMetadata;
-    this.#problem = problem;
+    this.#told = { problem, figures };
     this.#closing = closing;
   }
 
@@ -173,7 +175,11 @@ export class LocalNode implements LowLevelNode {
   }
 
   get problem(): string | undefined {
-    return this.#problem?.();
+    return this.#told.problem?.();
+  }
+
+  get sharedFigures(): SharedFigures | undefined {
+    return this.#told.figures?.();
   }
 
   get online(): boolean {

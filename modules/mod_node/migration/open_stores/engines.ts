@@ -12,6 +12,7 @@ import { openLmdbMetadata } from "../../storage/metadata/lmdb.ts";
 import { memoryMetadata } from "../../storage/metadata/memory.ts";
 import type { MetadataStore } from "../../storage/metadata/store.ts";
 import type { StorePaths } from "../../storage/repo/datastore.ts";
+import type { SharedFigures } from "../../storage/shared/figures.ts";
 import type { Collections } from "../../storage/shared/gc/collections.ts";
 import type { SharedLog } from "../../storage/shared/log.ts";
 
@@ -26,7 +27,9 @@ export interface Stores {
   /** Removes garbage together with those hosts; with `shared`. */
   readonly collections?: Collections | undefined;
   /** Why calls fail for now, in a sentence; undefined while the stores can do all. Stores on this machine have none. */
-  readonly problem?: () => string | undefined;
+  readonly problem?: (() => string | undefined) | undefined;
+  /** What the shared store was asked for; with `shared`. */
+  readonly figures?: (() => SharedFigures) | undefined;
   /** Called when the stores are closed: closes what they share. Never rejects. */
   readonly close?: () => Promise<void>;
   /** Keys for names that hosts have in common; the files of the repo otherwise. */

@@ -86,7 +86,22 @@ export async function openSharedStores(
     await tellOfOwn(repo, onNotice);
     const keys = await keysOf(metadata, settings);
     const problem = () => availability.problem;
-    return { blocks, metadata, hostMetadata, shared: log, collections, keys, problem, close: () => closeAll(engines) };
+    const figures = () => ({
+      requests: bucket.figures,
+      database: { ...database.counts, ...database.log.counts },
+      cache: blocks.cached,
+    });
+    return {
+      blocks,
+      metadata,
+      hostMetadata,
+      shared: log,
+      collections,
+      keys,
+      problem,
+      figures,
+      close: () => closeAll(engines),
+    };
   } catch (error) {
     await closeAll([...engines, ...stores]);
     throw error;

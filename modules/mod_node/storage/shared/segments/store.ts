@@ -89,6 +89,7 @@ export class SharedBlocks implements BlockStore {
   /** Past every cache. */
   readonly #direct: BlockReader;
   #closing: Promise<void> | undefined;
+  readonly #counts = { hits: 0, misses: 0 };
 
   /** See `openSharedBlocks`. */
   constructor({ places, numbers, cache, feed }: Parts, options: SharedBlocksOptions) {
@@ -219,6 +220,11 @@ export class SharedBlocks implements BlockStore {
     return this.#closing;
   }
 
+  /** The disk cache, and how many blocks were read from it and past it. */
+  get cached(): { readonly bytes: number; readonly hits: number; readonly misses: number } {
+    return { bytes: this.#cache.bytes, ...this.#counts };
+  }
+
   /** @internal These segments of this host are in the index. */
   indexed(segments: readonly number[]): void {
     this.#writer.indexed(segments);
@@ -313,7 +319,9 @@ export class SharedBlocks implements BlockStore {
   }
 
   async #read(cid: CID, place: BytesLocation, buffers?: BufferPool): Promise<Uint8Array | undefined> {
-    const reads = this.#cache.has(place) ? this.#reads : this.#far;
+    const isHere = this.#cache.has(place);
+    this.#counts[isHere ? "hits" : "misses"] += 1;
+    const reads = isHere ? this.#reads : this.#far;
     return reads.read(cid, place, buffers).catch(async (error: unknown) => {
       if (!isGone(error)) throw error;
       // It was merged into another segment, and this host had not heard of it.

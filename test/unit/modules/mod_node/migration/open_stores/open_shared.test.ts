@@ -3,7 +3,7 @@ import { mkdtemp, rm } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { describe, test } from "node:test";
-import { createNode, type Node, retryAfter } from "#node/index.ts";
+import { createNode, type Node, nodeMetrics, retryAfter } from "#node/index.ts";
 import { S3Server } from "#test/support/engines/s3_server.ts";
 import { noSharedStore, sharedStore } from "#test/support/engines/shared_store.ts";
 
@@ -40,6 +40,29 @@ describe("nodes of several hosts on one store", { skip: noSharedStore }, () => {
     const pinned: string[] = [];
     for await (const pin of other.pin.ls({ type: "recursive" })) pinned.push(pin.cid.toString());
     assert.ok(pinned.includes(cid.toString()));
+  });
+
+  test("what it asks of the store is in its figures", async (t) => {
+    const [node] = (await hosts(t, 1)) as [Node];
+    const { cid } = await node.add("of several hosts");
+    await text(node.cat(cid));
+    const samples = await node.figures.collect();
+    const figure = (name: string, label?: string) =>
+      Number(
+        samples.find((each) => each.name === name && (label ?? "") === Object.values(each.labels ?? {}).join())?.value,
+      );
+    assert.equal(figure("modhost_node_store_available"), 1);
+    for (const name of ["commits", "commit_calls", "round_trips"])
+      assert.ok(figure(`modhost_node_store_${name}_total`) > 0, name);
+    assert.ok(figure("modhost_node_store_requests_total", "put") >= 2);
+    assert.ok(figure("modhost_node_store_bytes_total", "out") > "of several hosts".length);
+    assert.ok(figure("modhost_node_store_block_reads_total", "cache") > 0);
+    assert.equal(figure("modhost_node_store_block_reads_total", "store"), 0);
+    assert.ok(figure("modhost_node_store_cache_bytes") > 0);
+    for (const { name, labels = {} } of samples) {
+      const { labels: declared = [] } = { labels: [], ...nodeMetrics[name as keyof typeof nodeMetrics] };
+      assert.deepEqual(Object.keys(labels), [...declared], name);
+    }
   });
 
   test("while the object store is away no block is called faulty, and what needs it can be tried again", async (t) => {
