@@ -1,4 +1,4 @@
-/** Delays changes that need not be durable at once, and writes them together. */
+/** Delays changes that need not be durable at once, and writes them together; while the store is away they are kept. */
 import type { MetadataStore } from "./store.ts";
 
 export interface WriteBehindOptions {
@@ -11,6 +11,8 @@ export interface WriteBehindOptions {
 type Entry = readonly [key: string, value: Uint8Array];
 
 const MAX_CHANGES = 4096;
+/** Changes that are kept while they cannot be written; beyond that the oldest are lost. */
+const MAX_KEPT = 65_536;
 
 /** A view of the metadata below a prefix, delayed changes included. Keys are without the prefix. */
 export class WriteBehind {
@@ -23,6 +25,8 @@ export class WriteBehind {
   #written: ReadonlyMap<string, Uint8Array | undefined> = new Map();
   #writing: Promise<void> | undefined;
   #timer: NodeJS.Timeout | undefined;
+  /** The last attempt to write failed: the next one is after the delay. */
+  #isAway = false;
   #closed = false;
 
   constructor(metadata: MetadataStore, prefix: string, options: WriteBehindOptions) {
@@ -39,8 +43,15 @@ export class WriteBehind {
   set(key: string, value: Uint8Array | undefined): void {
     if (this.#closed) return;
     this.#changed.set(key, value);
-    if (this.#changed.size >= (this.#options.maxChanges ?? MAX_CHANGES)) void this.flush().catch(() => undefined);
-    else this.#timer ??= setTimeout(() => void this.flush().catch(() => undefined), this.#options.delayMs).unref();
+    const { maxChanges = MAX_CHANGES } = this.#options;
+    if (this.#isAway && this.#changed.size > MAX_KEPT)
+      this.#changed.delete(this.#changed.keys().next().value as string);
+    if (!this.#isAway && this.#changed.size >= maxChanges) void this.flush().catch(() => undefined);
+    else this.#timer ??= this.#later();
+  }
+
+  #later(): NodeJS.Timeout {
+    return setTimeout(() => void this.flush().catch(() => undefined), this.#options.delayMs).unref();
   }
 
   /** The entries that exist from beginning to end, and those that are added meanwhile; in any order. */
@@ -74,6 +85,13 @@ export class WriteBehind {
           else writer.put(this.#prefix + key, value);
         }
       });
+      this.#isAway = false;
+    } catch (error) {
+      this.#isAway = true;
+      // They wait again, below what has come since.
+      this.#changed = new Map([...changes, ...this.#changed]);
+      if (!this.#closed) this.#timer ??= this.#later();
+      throw error;
     } finally {
       this.#written = new Map();
       this.#writing = undefined;

@@ -95,8 +95,8 @@ class S3Objects implements ObjectStore {
     }
   }
 
-  abandonUploads(prefix: string, options: Interruptible = {}): Promise<number> {
-    return this.#uploads.abandonAll(prefix, options);
+  abandonUploads(isOver: (key: string) => boolean, options: Interruptible = {}): Promise<number> {
+    return this.#uploads.abandonThose(isOver, options);
   }
 
   async check(options: Interruptible = {}): Promise<void> {

@@ -110,7 +110,7 @@ export class MemoryObjects implements ObjectStore {
     }
   }
 
-  abandonUploads(_prefix: string, _options?: Interruptible): Promise<number> {
+  abandonUploads(_isOver: (key: string) => boolean, _options?: Interruptible): Promise<number> {
     return Promise.resolve(0);
   }
 

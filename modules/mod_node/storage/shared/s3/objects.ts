@@ -93,10 +93,10 @@ export interface ObjectStore {
   /** In order of their keys' bytes, in pages. Slow, and each page costs money: for sweeps alone. */
   list(prefix: string, options?: ListOptions): AsyncGenerator<readonly ObjectFacts[], void, undefined>;
   /**
-   * Removes the parts of large objects that were never completed, all of them under a prefix, and gives their number. It
-   * ends uploads of any host that are under way: those fail, or begin anew.
+   * Removes the parts of large objects that were never completed, and gives the number of those. An upload that is under way fails,
+   * or begins anew: `isOver` says by the key that nobody is at it.
    */
-  abandonUploads(prefix: string, options?: Interruptible): Promise<number>;
+  abandonUploads(isOver: (key: string) => boolean, options?: Interruptible): Promise<number>;
   /** Whether it can be read and written, and honours conditional writes. @throws NodeError that says what is wrong */
   check(options?: Interruptible): Promise<void>;
   /** Ends what is under way. */

@@ -50,18 +50,19 @@ export class Uploads {
     }
   }
 
-  /** Removes the parts of uploads under a prefix, and gives the number of those. */
-  async abandonAll(prefix: string, { signal }: Interruptible): Promise<number> {
+  /** Removes the parts of these uploads, and gives the number of those. */
+  async abandonThose(isMeant: (key: string) => boolean, { signal }: Interruptible): Promise<number> {
     let count = 0;
     for (let markers: Record<string, string> | undefined = {}; markers !== undefined; ) {
-      const query = { uploads: "", prefix: this.#place.prefix + prefix, ...markers };
+      const query = { uploads: "", prefix: this.#place.prefix, ...markers };
       const page = await this.#requests.run("list", { signal }, (attempt) =>
         attempt.xml({ method: "GET", key: "", query }),
       );
       for (const upload of childrenOf(page, "Upload")) {
-        const key = textOf(upload, "Key") ?? "";
-        if (!key.startsWith(query.prefix)) continue;
-        await this.#abandon(key.slice(this.#place.prefix.length), textOf(upload, "UploadId") ?? "", signal);
+        const name = textOf(upload, "Key") ?? "";
+        const key = name.slice(query.prefix.length);
+        if (!name.startsWith(query.prefix) || !isMeant(key)) continue;
+        await this.#abandon(key, textOf(upload, "UploadId") ?? "", signal);
         count += 1;
       }
       markers = nextMarkers(page);

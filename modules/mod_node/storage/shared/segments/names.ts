@@ -32,3 +32,9 @@ export function segmentOfKey(key: string): SegmentId | undefined {
   const id = keyPattern.exec(key)?.[1];
   return id === undefined || partsOf(id) === undefined ? undefined : id;
 }
+
+/** The session that writes this object; undefined for the key of something else. */
+export function sessionOfKey(key: string): number | undefined {
+  const id = segmentOfKey(key);
+  return id === undefined ? undefined : partsOf(id)?.session;
+}

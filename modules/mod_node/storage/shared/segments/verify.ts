@@ -5,7 +5,7 @@ import type { SegmentId, SharedLog } from "../log.ts";
 import type { ObjectStore } from "../s3/objects.ts";
 import { decodeIndex, type IndexedBlock } from "./index_file.ts";
 import { readWhole } from "./load_index.ts";
-import { carKey, indexKey, partsOf, segmentOfKey } from "./names.ts";
+import { carKey, indexKey, partsOf, segmentOfKey, sessionOfKey } from "./names.ts";
 import type { Places, SegmentRow } from "./places.ts";
 import { storedFile } from "./stored_segments.ts";
 
@@ -104,8 +104,13 @@ export async function findOrphans(deps: VerifyDeps, signal?: AbortSignal): Promi
   return found;
 }
 
-/** Deletes orphans; gives their keys. @throws NodeError STORE_UNAVAILABLE */
+/** Deletes orphans, and uploads that ended half-way; gives the keys of orphans. @throws NodeError STORE_UNAVAILABLE */
 export async function deleteOrphans(deps: VerifyDeps, signal?: AbortSignal): Promise<readonly string[]> {
+  const alive = new Set(await deps.log.sessions());
+  const newest = Math.max(...alive);
+  // One that began after the question is newer than all.
+  const isOver = (session: number) => session < newest && !alive.has(session);
+  await deps.objects.abandonUploads((key) => isOver(sessionOfKey(key) ?? newest), { signal });
   const keys = [...(await findOrphans(deps, signal)).values()].flat();
   if (keys.length > 0) await deps.objects.delete(keys, { signal });
   return keys;

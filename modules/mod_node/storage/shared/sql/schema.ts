@@ -184,12 +184,18 @@ begin
   return taken;
 end $$;
 
--- Forgets commits that are older than both; tells how many.
+-- Forgets commits that are older than both; tells how many. What was removed matters to segments from before only, and sessions
+-- that are over to nobody.
 create function ${s}.trim_log(keep bigint, age interval) returns bigint language plpgsql set search_path = ${s} as $$
 declare
   upto bigint;
   gone bigint;
 begin
+  delete from removals where epoch in (
+    select d.epoch from removals d join removals c on c.epoch = d.epoch and c.kind = 'condemned'
+    where d.kind = 'removed' and not exists (select from segments where segments.position <= c.position)
+  );
+  delete from sessions where lease < clock_timestamp() - age;
   select max(l.position) into upto from log l, head h
     where l.position <= h.position - keep and l.position < h.first + 1000 and l.at < clock_timestamp() - age;
   if upto is null then return 0; end if;

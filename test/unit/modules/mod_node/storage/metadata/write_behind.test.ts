@@ -3,6 +3,7 @@ import { test } from "node:test";
 import { memoryMetadata } from "#node/storage/metadata/memory.ts";
 import type { MetadataStore } from "#node/storage/metadata/store.ts";
 import { WriteBehind } from "#node/storage/metadata/write_behind.ts";
+import { eventually } from "#test/support/eventually.ts";
 
 const bytes = (text: string) => Buffer.from(text);
 const never = { delayMs: 2 ** 31 - 1 };
@@ -84,4 +85,32 @@ test("nothing is taken after the end", async () => {
   behind.set("b", bytes("1"));
   await behind.close();
   assert.deepEqual(await held(metadata), [["a", "1"]]);
+});
+
+test("changes that could not be written are kept, and written once the store is back; later ones count", async () => {
+  const metadata = memoryMetadata();
+  let tries = 0;
+  const away: MetadataStore = {
+    ...metadata,
+    transaction: async (run) => {
+      tries += 1;
+      if (tries <= 2) throw new Error("the store is away");
+      return metadata.transaction(run);
+    },
+  };
+  const behind = new WriteBehind(away, "", { delayMs: 1 });
+  behind.set("a", bytes("1"));
+  behind.set("b", bytes("1"));
+  await assert.rejects(behind.flush(), /away/);
+  behind.set("b", bytes("2"));
+  assert.deepEqual(await seen(behind), [
+    ["a", "1"],
+    ["b", "2"],
+  ]);
+  await eventually("they are written", async () => (await held(metadata)).length === 2);
+  assert.deepEqual(await held(metadata), [
+    ["a", "1"],
+    ["b", "2"],
+  ]);
+  assert.equal(tries, 3);
 });

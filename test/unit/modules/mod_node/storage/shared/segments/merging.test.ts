@@ -2,6 +2,7 @@
 import assert from "node:assert/strict";
 import { type TestContext, test } from "node:test";
 import type { Block } from "#node/storage/blockstore/store.ts";
+import { carKey, segmentId } from "#node/storage/shared/segments/names.ts";
 import { failure } from "#node/util/errors.ts";
 import { contents, contentsOf, samples } from "../../blockstore/samples.ts";
 import { type Host, SharedStore } from "./hosts.ts";
@@ -113,7 +114,19 @@ test("a host that ends between the upload and the commit leaves orphans, which a
   assert.deepEqual(await other.blocks.upkeep.orphans(), []);
   store.log.endSession(one.log.session);
   assert.equal((await other.blocks.upkeep.orphans()).length, 4);
+  let isOver = (_key: string): boolean => assert.fail();
+  other.objects.abandonUploads = async (given) => {
+    isOver = given;
+    return 0;
+  };
   assert.equal((await other.blocks.upkeep.deleteOrphans()).length, 4);
+  // Uploads that nobody is at are ended as well: not those of hosts that live, or begin now.
+  const sessions = [one.log.session, other.log.session, other.log.session + 1];
+  assert.deepEqual(
+    sessions.map((session) => isOver(carKey(segmentId({ session, number: 1 })))),
+    [true, false, false],
+  );
+  assert.equal(isOver("lists/x.cids"), false);
   assert.equal(store.contents.size, 32);
   assert.deepEqual(await contents(other.blocks), contentsOf(blocks));
   assert.deepEqual(await faults(other), []);

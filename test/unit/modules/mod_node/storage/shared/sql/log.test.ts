@@ -237,11 +237,15 @@ const keysIn = ({ commits }: Notes) =>
   );
 
 /** `SCHEMA` is that of the store. */
-async function ask(url: string, statement: string): Promise<void> {
+async function ask(url: string, statement: string): Promise<readonly Record<string, unknown>[]> {
   const settings = sqlSettings(url);
   const line = new Line(settings, { name: "test", counts: new SqlCounts() });
-  await line.run((sql) => sql.unsafe(statement.replaceAll("SCHEMA", settings.schema)), 10_000);
+  const rows = await line.run(
+    async (sql) => [...(await sql.unsafe(statement.replaceAll("SCHEMA", settings.schema)))],
+    10_000,
+  );
   line.close();
+  return rows;
 }
 
 const sorted = (commits: readonly Commit[]) =>
@@ -267,4 +271,30 @@ test("a host that is started again holds nobody up: what it had begun before is 
     { code: "SESSION_LOST" },
   );
   await Promise.all([other.close(), again.log.close(), before.log.close()]);
+});
+
+test("removals are forgotten once no segment is as old, and sessions once they are long over", { skip }, async () => {
+  const url = await newStore();
+  const a = await hostOf(url);
+  await (await hostOf(url)).close();
+  const list = { cids: [bytes("cid")] };
+  const segment = (nth: number) => ({ id: `${a.log.session.toString(36)}-${nth}`, bytes: 1, blocks: 1 });
+  const rows = async () => {
+    await ask(url, "update SCHEMA.sessions set lease = clock_timestamp() where ended");
+    await ask(url, "select SCHEMA.trim_log(1000, interval '0')");
+    const [found] = await ask(
+      url,
+      "select (select count(*)::integer from SCHEMA.removals) as removals, (select count(*)::integer from SCHEMA.sessions) as sessions",
+    );
+    return { ...found };
+  };
+  await a.log.commit(() => write({ kind: "segment", segment: segment(1) }));
+  await a.log.commit(() => write({ kind: "condemned", epoch: 1, upTo: 1, list }));
+  await a.log.commit(() => write({ kind: "removed", epoch: 1, rescued: list }));
+  assert.deepEqual(await rows(), { removals: 2, sessions: 1 });
+  await a.log.commit(() => write({ kind: "replaced", segments: [segment(1).id], by: [segment(2)] }));
+  // Not decided yet.
+  await a.log.commit(() => write({ kind: "condemned", epoch: 2, upTo: 4, list }));
+  assert.deepEqual(await rows(), { removals: 1, sessions: 1 });
+  await a.close();
 });
