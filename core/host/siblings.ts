@@ -25,6 +25,7 @@ export function sharedFace(parts: () => HostParts | undefined, log: () => Log): 
   return {
     ports: () => parts()?.ports.shared() ?? [],
     modules: () => parts()?.modules.shared() ?? new Set(),
+    sticky: (by) => parts()?.modules.sticky(by) ?? new Set(),
     relayLog: (line, from) => log().relay(line, from === undefined ? {} : { worker: from }),
   };
 }

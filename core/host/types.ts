@@ -7,7 +7,16 @@ import type { SavedState } from "../module/saved.ts";
 import type { Progress } from "../operations/change.ts";
 import type { HeldPort, InheritedSocket } from "../ports/inherited.ts";
 import type { LentPorts, SharedPort } from "../ports/lent.ts";
-import type { Change, ConfigPlan, ListeningPort, ModuleLog, ModuleState, ServerStatus, Successor } from "../types.ts";
+import type {
+  Change,
+  ConfigPlan,
+  ListeningPort,
+  ModuleLog,
+  ModuleState,
+  ServerStatus,
+  StickyBy,
+  Successor,
+} from "../types.ts";
 import type { LogSettings } from "../util/log.ts";
 
 /**
@@ -112,6 +121,8 @@ export interface SharedFace {
   ports(): SharedPort[];
   /** Names of loaded modules that say that they are shared, and of all that depend on them. */
   modules(): ReadonlySet<string>;
+  /** Names of loaded modules whose clients are told apart in this way, and of all that depend on them. */
+  sticky(by: StickyBy): ReadonlySet<string>;
   /** Writes a line of the log of another process, a JSON object; `from` is its number, undefined for none. */
   relayLog(line: string, from: number | undefined): void;
 }

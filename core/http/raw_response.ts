@@ -31,12 +31,19 @@ export function collectHeaders(raw: ServerResponse, headers: ResponseHeaders, ht
     const value = raw.getHeader(name);
     const key = name.replaceAll("-", "_");
     if (key === "vary" && headers.vary !== undefined) headers.vary = mergedVary(value, String(headers.vary));
-    else if (value !== undefined) headers[key] ??= value;
+    else if (key === "set_cookie" && headers.set_cookie !== undefined) {
+      headers.set_cookie = [...cookiesOf(raw), headers.set_cookie].flat().map(String);
+    } else if (value !== undefined) headers[key] ??= value;
     raw.removeHeader(name);
   }
   raw.statusCode = 200;
   // HTTP/2 has no reason phrases, and Node warns of them.
   if (!http2) raw.statusMessage = "";
+}
+
+/** The cookies that are set on it, a line each. */
+export function cookiesOf(raw: Pick<ServerResponse, "getHeader">): string[] {
+  return [raw.getHeader("Set-Cookie") ?? []].flat().map(String);
 }
 
 /** Counts what is written, and watches who reads it; until the function given back is called. */

@@ -7,7 +7,7 @@ import { bodyRemedy, kindOf } from "./answer_fault.ts";
 import { addDefault, type DefaultHeaders, isNamed, namedValue } from "./default_headers.ts";
 import { EventBody } from "./event_body.ts";
 import type { NodeResponse } from "./node_messages.ts";
-import { collectHeaders, countWrites, pourHeaders } from "./raw_response.ts";
+import { collectHeaders, cookiesOf, countWrites, pourHeaders } from "./raw_response.ts";
 import { sendFile } from "./send_file.ts";
 import { discard, type Outlet, pump } from "./stream.ts";
 
@@ -268,6 +268,8 @@ export class Response implements HttpResponse {
     if (this.variesByOrigin && !contains_token(String(this.headers.vary ?? ""), "origin"))
       fields.push("Vary", "Origin");
     if (this.#exchange.closing) fields.push("Connection", "close");
+    // Set before the host had the request, and replaced by cookies of the app otherwise.
+    if (raw.hasHeader("Set-Cookie")) for (const line of cookiesOf(raw)) fields.push("Set-Cookie", line);
     if (this.status !== undefined && !this.#exchange.http2) {
       (raw as ServerResponse).writeHead(this.status_code, this.status.replace(/^\d{3} /, ""), fields);
     } else {

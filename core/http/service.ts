@@ -41,11 +41,13 @@ const connectionLimits = ["maxHeaderSize", "headTimeout", "idleTimeout", "maxStr
 /** Other processes of the server, as far as requests are concerned. */
 export interface RequestSiblings {
   /** Sees each connection of plain HTTP first: serves it, or hands it to another process, within `patience` milliseconds. */
-  begins?(socket: Socket, serve: () => void, patience: number): void;
+  begins?(socket: Socket, serve: () => void, patience: number, proxies: TrustedProxies): void;
   /** Sees each request that comes to this process before anything is read of it. */
   arrived?(request: IncomingMessage): void;
   /** Another process answers the request. */
-  takes?(request: NodeRequest): boolean;
+  takes?(request: NodeRequest, proxies: TrustedProxies): boolean;
+  /** Sees each request that this process answers, before it does. */
+  stays?(request: NodeRequest, response: NodeResponse, proxies: TrustedProxies): void;
   /** Hands over one that it takes. `isLast`: the connection is closed after the answer. */
   serve?(request: NodeRequest, response: NodeResponse, isLast: boolean): void;
   serveUpgrade?(request: IncomingMessage, handover: Handover): void;
@@ -136,7 +138,8 @@ export class HttpService implements PipelineService {
   /** Lets another process answer what is its own. */
   #share(siblings: RequestSiblings, request: NodeRequest, response: NodeResponse): void {
     siblings.arrived?.(request as IncomingMessage);
-    if (siblings.takes?.(request) !== true) {
+    if (siblings.takes?.(request, this.proxies) !== true) {
+      siblings.stays?.(request, response, this.proxies);
       this.#handle(request, response);
       return;
     }
@@ -177,7 +180,7 @@ export class HttpService implements PipelineService {
   connect(socket: Socket): void {
     const serve = () => (this.#successor ?? this).listeners.connect(socket);
     if (this.siblings?.begins === undefined) serve();
-    else this.siblings.begins(socket, serve, this.settings.headTimeout * 1000);
+    else this.siblings.begins(socket, serve, this.settings.headTimeout * 1000, this.proxies);
   }
 
   get #allListeners(): Listeners[] {
@@ -293,7 +296,7 @@ export class HttpService implements PipelineService {
   /** True when the request asks for a websocket on a path that is routed for it. */
   #upgrades(request: IncomingMessage): boolean {
     if (!wantsWebsocket(request)) return false;
-    if (this.siblings?.takes?.(request) === true) return true;
+    if (this.siblings?.takes?.(request, this.proxies) === true) return true;
     const target = parseTarget(request.url ?? "");
     const host = this.hosts.choose(target?.authority ?? request.headers.host);
     if (target === undefined || typeof host !== "string") return false;

@@ -1,6 +1,7 @@
 import { readFileSync } from "node:fs";
 import { resolve } from "node:path";
 import type { Config } from "../config/index.ts";
+import type { StickyBy } from "../types.ts";
 import { ModhostError } from "../util/errors.ts";
 import { type ModuleCode, readCode } from "./code.ts";
 import { isPath, listModules, locateModule, locatePath, type ModuleSource, moduleName } from "./locate.ts";
@@ -13,6 +14,13 @@ export interface Wanted {
 
 /** Evaluations of a module whose files are remembered, beside the latest. */
 const MAX_ATTEMPTS = 4;
+
+/** What the code of a module has said of itself. */
+interface Said {
+  readonly shared: boolean | undefined;
+  readonly sticky: StickyBy | undefined;
+  readonly depends: readonly string[];
+}
 
 /** Which modules there are and which are wanted: names to sources, sources to evaluated code. */
 export class Catalog {
@@ -28,10 +36,7 @@ export class Catalog {
   readonly #spelling = new Map<string, string>();
   readonly #codes = new Map<string, ModuleCode>();
   /** What the latest code of each module has said of itself. */
-  readonly #evaluated = new Map<
-    string,
-    { readonly shared: boolean | undefined; readonly depends: readonly string[] }
-  >();
+  readonly #evaluated = new Map<string, Said>();
   /** Codes that run in workers of their own, and those of them whose files say so. */
   readonly #inWorkers = new WeakMap<ModuleCode, { readonly isDeclared: boolean }>();
   /** Files of the latest evaluations of each module: of the last one that went well, and of those since. */
@@ -114,12 +119,21 @@ export class Catalog {
    * or no more: no other process is to load them in their place.
    */
   shared(): Set<string> {
-    const shared = new Set([...this.#evaluated].flatMap(([name, code]) => (code.shared === true ? [name] : [])));
-    for (let size = -1; size < shared.size; ) {
-      size = shared.size;
-      for (const [name, { depends }] of this.#evaluated) if (depends.some((each) => shared.has(each))) shared.add(name);
+    return this.#withDependants(({ shared }) => shared === true);
+  }
+
+  /** Names of those whose clients are told apart in this way, and of all that are known to depend on them. */
+  sticky(by: StickyBy): Set<string> {
+    return this.#withDependants(({ sticky }) => sticky === by);
+  }
+
+  #withDependants(is: (said: Said) => boolean): Set<string> {
+    const found = new Set([...this.#evaluated].flatMap(([name, said]) => (is(said) ? [name] : [])));
+    for (let size = -1; size < found.size; ) {
+      size = found.size;
+      for (const [name, { depends }] of this.#evaluated) if (depends.some((each) => found.has(each))) found.add(name);
     }
-    return shared;
+    return found;
   }
 
   /** From now on a name or path, as a person writes it, is where the module of that name is found. */
@@ -177,8 +191,8 @@ export class Catalog {
   adopt(code: ModuleCode): void {
     this.#config.declare(code.options, code.source.name);
     this.#codes.set(code.source.name, code);
-    const { shared, depends } = code;
-    this.#evaluated.set(code.source.name, { shared, depends });
+    const { shared, sticky, depends } = code;
+    this.#evaluated.set(code.source.name, { shared, sticky, depends });
   }
 
   /**

@@ -1,6 +1,6 @@
 import { relative } from "node:path";
 import { fileURLToPath } from "node:url";
-import type { Module, ModuleDefinition, ModuleFunction, OptionDeclarations } from "../types.ts";
+import type { Module, ModuleDefinition, ModuleFunction, OptionDeclarations, StickyBy } from "../types.ts";
 import { ModhostError, reasonOf } from "../util/errors.ts";
 import { withoutVersions } from "../util/stack.ts";
 import { syntaxErrorLine } from "../util/syntax.ts";
@@ -33,6 +33,8 @@ export interface ModuleCode {
   readonly isolated?: boolean;
   /** One process runs it, of a server of several. */
   readonly shared?: boolean;
+  /** Of a server of several processes, one answers all requests of a client. */
+  readonly sticky?: StickyBy | undefined;
   /** For its author: names that mean nothing here, next to one that does. */
   readonly hints: readonly string[];
   /** What it consists of, where another thread has evaluated it. */
@@ -98,7 +100,15 @@ export function failure(
 
 function codeOf(source: ModuleSource, exported: object, written = exported): ModuleCode {
   const definition = exported as Partial<ModuleDefinition>;
-  const { load, options = {}, depends = [], global = false, isolated = false, shared = false } = definition;
+  const {
+    load,
+    options = {},
+    depends = [],
+    global = false,
+    isolated = false,
+    shared = false,
+    sticky = false,
+  } = definition;
   const refuse = (reason: string) => {
     const file = source.file ?? source.name;
     return new ModhostError("MODULE_INVALID", { file, reason, name: source.name });
@@ -108,20 +118,25 @@ function codeOf(source: ModuleSource, exported: object, written = exported): Mod
   if (!Array.isArray(depends) || depends.some((name) => typeof name !== "string")) {
     throw refuse("depends must be a list of module names");
   }
+  if (typeof sticky !== "boolean" && sticky !== "address" && sticky !== "cookie") {
+    throw refuse('sticky must be true, "address" or "cookie"');
+  }
   const hints = [...exportHints(written), ...declarationHints(options)];
-  // Its function is given the module object and nothing else.
   const asked = { options, depends, global: global === true, isolated: isolated === true, shared: shared === true };
-  return { source, load: (module) => load(module), ...asked, hints };
+  const by = sticky === true ? "address" : sticky || undefined;
+  // Its function is given the module object and nothing else.
+  return { source, load: (module) => load(module), ...asked, sticky: by, hints };
 }
 
 function pick(from: object): Partial<ModuleDefinition> {
-  const { options, depends, global, isolated, shared } = from as Partial<ModuleDefinition>;
+  const { options, depends, global, isolated, shared, sticky } = from as Partial<ModuleDefinition>;
   return {
     ...(options === undefined ? {} : { options }),
     ...(depends === undefined ? {} : { depends }),
     ...(global === undefined ? {} : { global }),
     ...(isolated === undefined ? {} : { isolated }),
     ...(shared === undefined ? {} : { shared }),
+    ...(sticky === undefined ? {} : { sticky }),
   };
 }
 

@@ -5,7 +5,15 @@
 import type { HostEvents, ModuleDefinition, OptionDeclaration, OptionDeclarations } from "../types.ts";
 import { nearest } from "../util/nearest.ts";
 
-const definition: readonly (keyof ModuleDefinition)[] = ["load", "options", "depends", "global", "isolated", "shared"];
+const definition: readonly (keyof ModuleDefinition)[] = [
+  "load",
+  "options",
+  "depends",
+  "global",
+  "isolated",
+  "shared",
+  "sticky",
+];
 const declaration: readonly (keyof OptionDeclaration)[] = [
   "type",
   "default",

@@ -1,5 +1,5 @@
 import type { Config } from "../config/index.ts";
-import type { ModuleState } from "../types.ts";
+import type { ModuleState, StickyBy } from "../types.ts";
 import { ModhostError, reasonOf } from "../util/errors.ts";
 import { Builder } from "./builder.ts";
 import type { ModuleCode } from "./code.ts";
@@ -100,7 +100,15 @@ export class Modules {
 
   /** Names of those that say that they are shared, and of all that depend on them. */
   shared(): Set<string> {
-    const names = this.#deps.catalog.shared();
+    return this.#withDependants(this.#deps.catalog.shared());
+  }
+
+  /** Names of those whose clients are told apart in this way, and of all that depend on them. */
+  sticky(by: StickyBy): Set<string> {
+    return this.#withDependants(this.#deps.catalog.sticky(by));
+  }
+
+  #withDependants(names: ReadonlySet<string>): Set<string> {
     const live = this.#instances.live();
     const roots = live.filter(({ name }) => names.has(name));
     return new Set([...names, ...withDependants(live, roots).map(({ name }) => name)]);

@@ -36,7 +36,16 @@ export interface ModuleDefinition<D extends OptionDeclarations = OptionDeclarati
    * requests for their apps to that one. For modules that keep state.
    */
   readonly shared?: boolean;
+  /**
+   * Of a server of several processes, each runs it, and the requests of one client for its apps, and for those of modules that depend on it, are
+   * answered by the same one. Clients are told apart by their address (true or "address"; of IPv6 by the network of 64 bits), or by a
+   * cookie that the host gives them ("cookie"). For modules that keep something of each client in memory, and can do without it.
+   */
+  readonly sticky?: StickyBy | boolean;
 }
+
+/** What tells the clients of a sticky module apart. */
+export type StickyBy = "address" | "cookie";
 
 /** What `module.provides` takes, by kind. `K` are the keys of the routes. */
 export type Provided<Kind extends string, K extends string> = Kind extends "http"

@@ -70,8 +70,9 @@ function fault(step: string, error: unknown): void {
 async function describe(): Promise<Described> {
   const files = new Set<string>();
   code = await readCode(source, loadTimeout, files);
-  const { options, depends, global, shared, hints } = code;
-  return { options, depends, global, hints, files: [...files], ...(shared === true ? { shared } : {}) };
+  const { options, depends, global, shared, sticky, hints } = code;
+  const place = { ...(shared === true ? { shared } : {}), ...(sticky === undefined ? {} : { sticky }) };
+  return { options, depends, global, hints, files: [...files], ...place };
 }
 
 async function load(task: WorkerTask): Promise<Loaded> {

@@ -1,6 +1,13 @@
 import type { ConfigSources } from "../config/index.ts";
 import type { HttpSettings } from "../http/index.ts";
-import type { HttpProvider, ListeningPort, ModuleState, OptionDeclarations, PresentedToken } from "../types.ts";
+import type {
+  HttpProvider,
+  ListeningPort,
+  ModuleState,
+  OptionDeclarations,
+  PresentedToken,
+  StickyBy,
+} from "../types.ts";
 import type { SentError } from "./channel.ts";
 import type { Shape } from "./exports.ts";
 
@@ -38,6 +45,7 @@ export interface Described {
   readonly depends: readonly string[];
   readonly global: boolean;
   readonly shared?: boolean;
+  readonly sticky?: StickyBy;
   readonly hints: readonly string[];
   readonly files: readonly string[];
 }

@@ -1,45 +1,78 @@
-/** Requests that the first process answers: handed over as they come, over a socket of the system, and answered with what comes back. */
+/** Requests that another process answers: handed over as they come, over a socket of the system, and answered with what comes back. */
 import type { ClientRequest, IncomingMessage } from "node:http";
 import type { Http2ServerRequest } from "node:http2";
 import type { Socket } from "node:net";
 import type { NodeRequest, NodeResponse } from "../http/node_messages.ts";
+import type { TrustedProxies } from "../http/proxies.ts";
 import { connectionFields, joinSockets, switchingHead } from "../http/relay.ts";
 import type { RequestSiblings } from "../http/service.ts";
 import type { Handover } from "../http/upgrade.ts";
 import { Agent, request as openRequest } from "../util/node_http.ts";
 import { peerOf } from "../worker/forward.ts";
 import { inAscii, PEER_FIELD } from "../worker/messages.ts";
+import type { Door } from "./door.ts";
 import { answerWith, HandedRequest, type HandedRequestDeps, hasOpenBody, refuseLater } from "./handed_request.ts";
-import type { Shared } from "./messages.ts";
+import type { KnownDoor, Shared } from "./messages.ts";
+import type { MemberDeps } from "./role.ts";
 import { requestPath, sharedPaths } from "./shared_paths.ts";
 import { type PassConnection, steer } from "./steering.ts";
+import { StickyClients } from "./sticky.ts";
 
 /** A connection that nobody uses is closed after so long: sooner than the first process closes it. Milliseconds. */
 const IDLE_MS = 4000;
 
 const nowhere = (): boolean => false;
 
+export interface ElsewhereDeps {
+  /** Of this process, among `count`. */
+  readonly number: number;
+  readonly count: number;
+  /** Where this process takes what others hand over. */
+  readonly door: Door;
+  readonly pass: PassConnection;
+  /** The apps of this process may be others now. */
+  mounted?(): void;
+}
+
+/** Of a process, as the supervisor has started it. */
+export function elsewhereOf({ begin, link }: MemberDeps, door: Door, mounted?: () => void): Elsewhere {
+  const { number, count, shared, doors } = begin;
+  const pass: PassConnection = (socket, head, to) => link.pass(socket, head, to);
+  const elsewhere = new Elsewhere({ number, count, door, pass, ...(mounted === undefined ? {} : { mounted }) });
+  if (shared !== undefined) elsewhere.use(shared);
+  elsewhere.reach(doors);
+  return elsewhere;
+}
+
 export class Elsewhere implements RequestSiblings {
   readonly #agent = new Agent({ keepAlive: true, maxFreeSockets: 256, timeout: IDLE_MS });
-  #shared: Shared | undefined;
+  readonly #deps: ElsewhereDeps;
+  readonly #sticky: StickyClients;
   #isShared: (path: string) => boolean = nowhere;
-  /** Resolves with the next first process. */
+  #doors: ReadonlyMap<number, KnownDoor> = new Map();
+  /** Processes that are to answer requests, where that is another than this one. */
+  readonly #places = new WeakMap<NodeRequest, number>();
+  /** Resolves with the next process that serves. */
   #next = Promise.withResolvers<void>();
-  readonly #pass: PassConnection;
-  readonly #deps: HandedRequestDeps = {
+  readonly #handed: HandedRequestDeps = {
     open: (request) => this.#open(request, false),
     next: () => this.#next.promise,
   };
 
-  constructor(shared: Shared | undefined, pass: PassConnection) {
-    this.#pass = pass;
-    if (shared !== undefined) this.use(shared);
+  constructor(deps: ElsewhereDeps) {
+    this.#deps = deps;
+    this.#sticky = new StickyClients(deps.number, deps.count);
   }
 
   /** From now on. */
   use(shared: Shared): void {
-    this.#shared = shared;
-    this.#isShared = sharedPaths(shared);
+    if (this.#deps.number !== 1) this.#isShared = sharedPaths(shared);
+    this.#sticky.use(shared.sticky);
+  }
+
+  /** The processes that there are now. */
+  reach(doors: readonly KnownDoor[]): void {
+    this.#doors = new Map(doors.map((door) => [door.number, door]));
     this.#next.resolve();
     this.#next = Promise.withResolvers<void>();
   }
@@ -48,17 +81,54 @@ export class Elsewhere implements RequestSiblings {
     this.#agent.destroy();
   }
 
-  begins(socket: Socket, serve: () => void, patience: number): void {
-    steer(socket, serve, patience, { isShared: (path) => this.#isShared(path), pass: this.#pass });
+  get #isAsked(): boolean {
+    return this.#sticky.isAsked || this.#isShared !== nowhere;
   }
 
-  takes({ url = "" }: NodeRequest): boolean {
-    const path = requestPath(url);
-    return path !== undefined && this.#isShared(path);
+  begins(socket: Socket, serve: () => void, patience: number, proxies: TrustedProxies): void {
+    if (!this.#isAsked || this.#deps.door.isInner({ socket })) {
+      serve();
+      return;
+    }
+    const placeOf = (path: string) => {
+      if (this.#isShared(path)) return 1;
+      return this.#other(this.#sticky.placeOfConnection(path, socket, proxies));
+    };
+    steer(socket, serve, patience, { placeOf, pass: this.#deps.pass });
+  }
+
+  arrived(request: IncomingMessage): void {
+    this.#deps.door.arrived(request);
+  }
+
+  mounted(): void {
+    this.#deps.mounted?.();
+  }
+
+  takes(request: NodeRequest, proxies: TrustedProxies): boolean {
+    if (!this.#isAsked || this.#deps.door.isInner(request)) return false;
+    const path = requestPath(request.url ?? "");
+    if (path === undefined) return false;
+    if (this.#isShared(path)) return true;
+    if (!this.#sticky.isAsked) return false;
+    const place = this.#other(this.#sticky.placeOf(path, request, proxies));
+    if (place !== undefined) this.#places.set(request, place);
+    return place !== undefined;
+  }
+
+  stays(request: NodeRequest, response: NodeResponse, proxies: TrustedProxies): void {
+    const path = this.#sticky.hasCookies ? requestPath(request.url ?? "") : undefined;
+    if (path !== undefined) this.#sticky.welcome(path, request, response, proxies);
+  }
+
+  /** What a process that does not serve would answer, this one does: what it kept of its clients has gone with it. */
+  #other(place: number | undefined): number | undefined {
+    if (place === undefined || place === this.#deps.number) return undefined;
+    return this.#doors.get(place)?.isOpen === true ? place : undefined;
   }
 
   serve(request: NodeRequest, response: NodeResponse, isLast: boolean): void {
-    new HandedRequest(request, response, isLast, this.#deps).open();
+    new HandedRequest(request, response, isLast, this.#handed).open();
   }
 
   serveUpgrade(request: IncomingMessage, handover: Handover): void {
@@ -79,7 +149,7 @@ export class Elsewhere implements RequestSiblings {
   }
 
   #open(request: NodeRequest, isUpgrade: boolean): ClientRequest {
-    const { socket = "", token = "" } = this.#shared ?? {};
+    const { socket = "", token = "" } = this.#doors.get(this.#places.get(request) ?? 1) ?? {};
     const isOld = request.httpVersion === "1.0";
     const headers: string[] = [PEER_FIELD, inAscii({ token, peer: peerOf(request.socket), isOld } as never)];
     const { rawHeaders } = request;

@@ -1,16 +1,13 @@
 /** The first process of a server: runs every module, opens the ports, and answers what is its own for the others. */
-import { randomBytes } from "node:crypto";
-import { rmSync } from "node:fs";
-import { createServer, type Server, Socket, type SocketConstructorOpts } from "node:net";
-import { join } from "node:path";
 import type { FollowStep, Siblings } from "../host.ts";
-import type { CountedElsewhere, HttpModule, RequestSiblings } from "../http/index.ts";
+import type { CountedElsewhere, HttpModule } from "../http/index.ts";
 import type { Module } from "../types.ts";
 import { reasonOf } from "../util/errors.ts";
-import { admit } from "../worker/http.ts";
+import { Door } from "./door.ts";
+import { type Elsewhere, elsewhereOf } from "./elsewhere.ts";
 import { type CollectedThere, workerFigures } from "./figures.ts";
 import type { TakeConnection } from "./link.ts";
-import type { PortFacts, Shared, WorkerState } from "./messages.ts";
+import type { KnownDoor, PortFacts, Shared, WorkerState } from "./messages.ts";
 import type { JoiningModule, MemberDeps, Role } from "./role.ts";
 import { pathsOf } from "./shared_paths.ts";
 import { httpOf, stateOf } from "./state.ts";
@@ -19,19 +16,12 @@ export class FirstMember implements Role {
   readonly siblings: Siblings;
   readonly module: JoiningModule;
   readonly handlers: Role["handlers"];
-  readonly passed: TakeConnection = (handle, head) => {
-    const socket = new Socket({ handle, allowHalfOpen: true } as SocketConstructorOpts);
-    socket.on("error", () => undefined).unshift(head);
-    this.#connect(socket);
-  };
+  readonly passed: TakeConnection;
   readonly #deps: MemberDeps;
-  readonly #token = randomBytes(16).toString("hex");
-  readonly #path: string;
-  /** Connections of the other processes. */
-  readonly #inner = new WeakSet<Socket>();
+  readonly #door: Door;
+  readonly #elsewhere: Elsewhere;
   readonly #states = new Map<number, WorkerState>();
   readonly #told = new Set<string>();
-  #server: Server | undefined;
   #ends = 0;
   #isTelling = false;
   #isRunning = false;
@@ -39,9 +29,9 @@ export class FirstMember implements Role {
 
   constructor(deps: MemberDeps) {
     this.#deps = deps;
-    const name = `modhost-${this.#token}`;
-    this.#path =
-      process.platform === "win32" ? `\\\\.\\pipe\\${name}` : join(deps.begin.folder, `first-${process.pid}`);
+    this.#door = new Door(deps);
+    this.passed = this.#door.passed;
+    this.#elsewhere = elsewhereOf(deps, this.#door, () => this.#mounted());
     this.siblings = {
       changed: () => this.#tellAll(),
       follow: (step, told) => this.#follow(step, told),
@@ -57,11 +47,12 @@ export class FirstMember implements Role {
         this.#states.delete(number);
         this.#ends += 1;
       },
+      doors: (doors: readonly KnownDoor[]) => this.#elsewhere.reach(doors),
     };
   }
 
   #join(module: Module): void {
-    module.add_item("http-siblings", this.#requests);
+    module.add_item("http-siblings", this.#elsewhere);
     const all = () => [stateOf(1, this.#deps.host()), ...this.#states.values()];
     module.provides(
       "metrics",
@@ -73,44 +64,24 @@ export class FirstMember implements Role {
   }
 
   async running(): Promise<void> {
-    const server = createServer({ allowHalfOpen: true, noDelay: true }, (socket) => {
-      this.#inner.add(socket);
-      this.#connect(socket);
-    });
-    this.#server = server;
-    await new Promise<void>((resolve, reject) => void server.once("error", reject).listen(this.#path, resolve));
+    await this.#door.open();
     this.#isRunning = true;
     this.#tellAll();
   }
 
   close(): void {
-    this.#server?.close();
-    rmSync(this.#path, { force: true });
+    this.#door.close();
+    this.#elsewhere.close();
   }
 
-  readonly #requests: RequestSiblings = {
-    arrived: (request) => {
-      if (this.#inner.has(request.socket)) admit(request as Parameters<typeof admit>[0], this.#token);
-    },
-    mounted: () => {
-      // Apps come and go in groups.
-      if (this.#isTelling || !this.#isRunning) return;
-      this.#isTelling = true;
-      setImmediate(() => {
-        this.#isTelling = false;
-        this.#tellShared();
-      });
-    },
-  };
-
-  /** A connection that comes from another process is one like any other, but for what `arrived` reads of its requests. */
-  #connect(socket: Socket): void {
-    socket.on("error", () => undefined);
-    try {
-      this.#deps.host()?.connect("http", socket);
-    } catch {
-      socket.destroy(); // HTTP is not loaded any more.
-    }
+  #mounted(): void {
+    // Apps come and go in groups.
+    if (this.#isTelling || !this.#isRunning) return;
+    this.#isTelling = true;
+    setImmediate(() => {
+      this.#isTelling = false;
+      this.#tellShared();
+    });
   }
 
   #tellAll(): void {
@@ -143,12 +114,15 @@ export class FirstMember implements Role {
       modules,
       ...pathsOf(http, new Set(modules)),
       isCounted: http?.counts.all.isAsked === true,
-      socket: this.#path,
-      token: this.#token,
+      sticky: {
+        address: pathsOf(http, host.shared.sticky("address")),
+        cookie: pathsOf(http, host.shared.sticky("cookie")),
+      },
     };
     const text = JSON.stringify(shared);
     if (text === this.#last) return;
     this.#last = text;
+    this.#elsewhere.use(shared);
     this.#deps.link.channel.tell("shared", shared);
     if (shared.everything) {
       host.log.warn(

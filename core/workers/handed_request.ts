@@ -1,11 +1,11 @@
-/** One request that was handed to the first process, on its way there and back. */
+/** One request that was handed to another process, on its way there and back. */
 import type { ClientRequest, IncomingMessage, ServerResponse } from "node:http";
 import type { Http2ServerRequest } from "node:http2";
 import { pipeline } from "node:stream";
 import type { NodeRequest, NodeResponse } from "../http/node_messages.ts";
 import { connectionFields, trailersOf, wholeBody } from "../http/relay.ts";
 
-/** So long a request waits for another process to take the place of the first, milliseconds. */
+/** So long a request waits for another process to take the place of the one that is asked, milliseconds. */
 const MAX_WAIT_MS = 15_000;
 
 /** Nothing of a request has reached the other process. */
@@ -13,7 +13,7 @@ const unreached: ReadonlySet<unknown> = new Set(["ECONNREFUSED", "ENOENT"]);
 
 export interface HandedRequestDeps {
   open(request: NodeRequest): ClientRequest;
-  /** Another process takes the place of the first. */
+  /** Another process takes the place of the one that is asked. */
   next(): Promise<void>;
 }
 
@@ -135,7 +135,7 @@ export function answerWith(answer: IncomingMessage, response: NodeResponse, isLa
   pipeline(answer, response as ServerResponse, () => undefined);
 }
 
-/** The first process is not there, or ended before it had answered. */
+/** The process that is asked is not there, or ended before it had answered. */
 export function refuseLater(response: NodeResponse): void {
   const answer = response as ServerResponse;
   if (answer.headersSent || answer.destroyed) return;

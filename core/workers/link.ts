@@ -5,10 +5,12 @@ import { Channel, type Port } from "../worker/channel.ts";
 
 /** A child process, or this one towards its parent. */
 export interface FarEnd {
-  send?(message: unknown, handle: unknown, options: object | undefined, sent: (error: Error | null) => void): boolean;
+  send?(message: unknown, handle: unknown, options: object | undefined, sent: Sent): boolean;
   on(event: "message", listener: (message: unknown, handle: unknown) => void): unknown;
   readonly connected: boolean;
 }
+
+type Sent = (error: Error | null) => void;
 
 type Handlers = ConstructorParameters<typeof Channel>[1];
 
@@ -19,10 +21,12 @@ interface SocketMessage {
 /** A connection, with what has been read of it. */
 interface ConnectionMessage {
   readonly connection: Uint8Array;
+  /** The number of the process that it is for. */
+  readonly to: number;
 }
 
 /** Takes connections; who takes one closes it. */
-export type TakeConnection = (handle: ListeningHandle, head: Uint8Array) => void;
+export type TakeConnection = (handle: ListeningHandle, head: Uint8Array, to: number) => void;
 
 export class Link {
   readonly channel: Channel;
@@ -38,7 +42,7 @@ export class Link {
         far.on("message", (message, handle) => {
           if (isConnection(message)) {
             // One whose client has gone meanwhile comes without a handle.
-            if (handle !== undefined) taken(handle as ListeningHandle, message.connection);
+            if (handle !== undefined) taken(handle as ListeningHandle, message.connection, message.to);
           } else if (!isSocket(message)) listener(message as Parameters<typeof listener>[0]);
           else if (handle !== undefined) this.#sockets.set(message.socket, handle as ListeningHandle);
         }),
@@ -51,17 +55,17 @@ export class Link {
     this.#send({ socket: key } satisfies SocketMessage, handle);
   }
 
-  /** Hands a connection over, of which this has been read: here it is gone. */
-  pass(socket: Socket, head: Uint8Array): void {
+  /** Hands a connection over to the process `to`, of which this has been read: here it is gone. */
+  pass(socket: Socket, head: Uint8Array, to: number): void {
     const { _handle: handle } = socket as unknown as { _handle: (ListeningHandle & { readStop?(): void }) | null };
     if (handle === null) return;
     handle.readStop?.();
     // The other end has a descriptor of its own by then.
-    this.passHandle(handle, head, () => socket.destroy());
+    this.passHandle(handle, head, to, () => socket.destroy());
   }
 
-  passHandle(handle: ListeningHandle, head: Uint8Array, sent: () => void): void {
-    this.#send({ connection: head } satisfies ConnectionMessage, handle, sent);
+  passHandle(handle: ListeningHandle, head: Uint8Array, to: number, sent: Sent): void {
+    this.#send({ connection: head, to } satisfies ConnectionMessage, handle, sent);
   }
 
   /** A socket that has come; undefined where none has. */
@@ -72,9 +76,9 @@ export class Link {
   }
 
   /** A message to a process that has gone is lost; who waits for its answer hears of the end by `channel.end`. */
-  #send(message: unknown, handle?: ListeningHandle, sent: () => void = () => undefined): void {
+  #send(message: unknown, handle?: ListeningHandle, sent: Sent = () => undefined): void {
     if (this.#far.connected) this.#far.send?.(message, handle, undefined, sent);
-    else sent();
+    else sent(new Error("the process has gone"));
   }
 }
 

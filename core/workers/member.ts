@@ -4,7 +4,7 @@ import type { ListeningHandle } from "../ports/lent.ts";
 import { reasonOf } from "../util/errors.ts";
 import { FirstMember } from "./first.ts";
 import { type FarEnd, Link } from "./link.ts";
-import { type Begin, type Shared, WORKER } from "./messages.ts";
+import { type Begin, type KnownDoor, type Shared, WORKER } from "./messages.ts";
 import { OtherMember } from "./other.ts";
 import type { Role } from "./role.ts";
 
@@ -40,6 +40,7 @@ export class Member {
   #isLeft = false;
   /** What came after the beginning. */
   #shared: Shared | undefined;
+  #doors: readonly KnownDoor[] | undefined;
 
   constructor(number: number) {
     this.number = number;
@@ -54,6 +55,10 @@ export class Member {
         this.#shared = shared;
         role("shared")(shared);
       },
+      doors: (doors: readonly KnownDoor[]) => {
+        this.#doors = doors;
+        role("doors")(doors);
+      },
       stop: (signal: string | undefined) => this.#program?.stop(signal),
       reload: () => this.#program?.reload(),
       reopen: () => this.#program?.reopen(),
@@ -61,7 +66,9 @@ export class Member {
       log: (line: string, from: number | undefined) => this.#program?.host().shared.relayLog(line, from),
       ...Object.fromEntries(["ports", "sibling", "left", "figures"].map((name) => [name, role(name)])),
     };
-    this.link = new Link(process as unknown as FarEnd, handlers, (handle, head) => this.#role?.passed?.(handle, head));
+    this.link = new Link(process as unknown as FarEnd, handlers, (handle, head, to) =>
+      this.#role?.passed(handle, head, to),
+    );
     process.on("disconnect", () => this.#left());
     // Where a connection was being handed over, Node does not tell.
     this.#looking = setInterval(() => {
@@ -92,7 +99,7 @@ export class Member {
     this.#begin = begin;
     const deps = {
       link: this.link,
-      begin: { ...begin, shared: this.#shared ?? begin.shared },
+      begin: { ...begin, shared: this.#shared ?? begin.shared, doors: this.#doors ?? begin.doors },
       host: () => this.#program?.host(),
     };
     this.#role = this.isFirst ? new FirstMember(deps) : new OtherMember(deps);

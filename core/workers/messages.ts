@@ -1,6 +1,7 @@
 /** What the processes of one server say to each other. All of it goes through the supervisor. */
 import type { FollowStep, SiblingState } from "../host.ts";
 import type { SharedPort } from "../ports/lent.ts";
+import type { StickyBy } from "../types.ts";
 
 /** In the environment of a process of a server: its number, from 1. */
 export const WORKER = "MODHOST_WORKER";
@@ -9,19 +10,37 @@ export const WORKER = "MODHOST_WORKER";
 export type PortFacts = Omit<SharedPort, "server">;
 
 /** What the first process answers for all. */
-export interface Shared {
+export interface Shared extends Paths {
   /** Modules that it alone runs. */
   readonly modules: readonly string[];
-  /** Every request is its own: a module of it looks at all of them. */
-  readonly everything: boolean;
-  /** Paths of its apps: these, and those that begin with one of `below` and a slash, or are the same. */
-  readonly exact: readonly string[];
-  readonly below: readonly string[];
   /** Requests are to be counted. */
   readonly isCounted: boolean;
-  /** Where it takes requests of the other processes, and what each has to bring. */
+  /** Paths of apps whose clients stay with one process, by what tells them apart. */
+  readonly sticky: Sticky;
+}
+
+/** Paths of apps, whatever the host. */
+export interface Paths {
+  /** Every request: a module looks at all of them. */
+  readonly everything: boolean;
+  /** These, and those that begin with one of `below` and a slash, or are the same. */
+  readonly exact: readonly string[];
+  readonly below: readonly string[];
+}
+
+export type Sticky = Readonly<Record<StickyBy, Paths>>;
+
+/** Where a process takes requests of the others, and what each has to bring. */
+export interface DoorFacts {
+  readonly number: number;
   readonly socket: string;
   readonly token: string;
+}
+
+/** As the others hear of it. */
+export interface KnownDoor extends DoorFacts {
+  /** The process serves; otherwise another one is to take its place. */
+  readonly isOpen: boolean;
 }
 
 /** What a process begins with. */
@@ -36,6 +55,7 @@ export interface Begin {
   readonly held: readonly PortFacts[];
   /** For the others. */
   readonly shared: Shared | undefined;
+  readonly doors: readonly KnownDoor[];
 }
 
 /** How a process is, told again when it has changed. */

@@ -3,9 +3,11 @@ import type { Siblings } from "../host.ts";
 import { moduleName } from "../module/locate.ts";
 import type { LentSockets } from "../ports/lent.ts";
 import type { Module } from "../types.ts";
-import { Elsewhere } from "./elsewhere.ts";
+import { Door } from "./door.ts";
+import { type Elsewhere, elsewhereOf } from "./elsewhere.ts";
 import { CountedHere, OwnFigures } from "./figures.ts";
-import type { Shared } from "./messages.ts";
+import type { TakeConnection } from "./link.ts";
+import type { KnownDoor, Shared } from "./messages.ts";
 import type { JoiningModule, MemberDeps, Role } from "./role.ts";
 import { httpOf, stateOf } from "./state.ts";
 
@@ -17,6 +19,8 @@ export class OtherMember implements Role {
   readonly module: JoiningModule;
   readonly handlers: Role["handlers"];
   readonly #deps: MemberDeps;
+  readonly passed: TakeConnection;
+  readonly #door: Door;
   readonly #elsewhere: Elsewhere;
   #modules: ReadonlySet<string>;
   #portsChanged: (service: string) => void = () => undefined;
@@ -28,7 +32,9 @@ export class OtherMember implements Role {
 
   constructor(deps: MemberDeps) {
     this.#deps = deps;
-    this.#elsewhere = new Elsewhere(deps.begin.shared, (socket, head) => deps.link.pass(socket, head));
+    this.#door = new Door(deps);
+    this.passed = this.#door.passed;
+    this.#elsewhere = elsewhereOf(deps, this.#door);
     this.#isCounted = deps.begin.shared?.isCounted === true;
     this.#modules = new Set(deps.begin.shared?.modules);
     this.siblings = {
@@ -56,18 +62,21 @@ export class OtherMember implements Role {
         this.#isCounted = shared.isCounted;
         this.#elsewhere.use(shared);
       },
+      doors: (doors: readonly KnownDoor[]) => this.#elsewhere.reach(doors),
       figures: () => this.#figures?.collect() ?? [],
       ports: (service: string) => this.#portsChanged(service),
     };
   }
 
   async running(): Promise<void> {
+    await this.#door.open();
     this.#telling = setInterval(() => this.#tell(), TELL_MS).unref();
     this.#tell();
   }
 
   close(): void {
     clearInterval(this.#telling);
+    this.#door.close();
     this.#elsewhere.close();
   }
 

@@ -20,7 +20,7 @@ export interface Role {
   /** What the supervisor asks of it. */
   readonly handlers: Readonly<Record<string, (...values: never[]) => unknown>>;
   /** Takes a connection that another process has begun to read. */
-  readonly passed?: TakeConnection;
+  readonly passed: TakeConnection;
   /** The host serves. */
   running(): Promise<void>;
   close(): void;

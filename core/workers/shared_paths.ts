@@ -1,15 +1,13 @@
-/** Which requests are those of the first process: told by their paths, whatever the host. */
+/** Which requests are those of some modules, for which another process may be asked: told by their paths, whatever the host. */
 import type { HttpModule } from "../http/index.ts";
 import { decodePath, parseTarget } from "../http/paths.ts";
-import type { Shared } from "./messages.ts";
-
-export type SharedPaths = Pick<Shared, "everything" | "exact" | "below">;
+import type { Paths } from "./messages.ts";
 
 /**
- * Paths of the apps of shared modules. Too much is never wrong, since the first process serves all there is: a path that a
+ * Paths of the apps of these modules. Too much is never wrong, since whoever is asked serves all that there is here: a path that a
  * module of each process has a better route for may be among them.
  */
-export function pathsOf(http: HttpModule | undefined, shared: ReadonlySet<string>): SharedPaths {
+export function pathsOf(http: HttpModule | undefined, shared: ReadonlySet<string>): Paths {
   if (http === undefined) return { everything: false, exact: [], below: [] };
   const own = http.routes().filter(({ module }) => shared.has(module));
   const below = new Set<string>();
@@ -33,7 +31,7 @@ export function requestPath(target: string): string | undefined {
 }
 
 /** Looks requests up. */
-export function sharedPaths({ everything, exact, below }: SharedPaths): (path: string) => boolean {
+export function sharedPaths({ everything, exact, below }: Paths): (path: string) => boolean {
   if (everything) return () => true;
   const paths = new Set([...exact, ...below]);
   const prefixes = below.map((path) => `${path}/`);

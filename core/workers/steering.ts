@@ -1,5 +1,5 @@
 /**
- * Connections whose first request is one of the first process's own are handed to that process as a whole: clients that keep
+ * Connections whose first request is one that another process answers are handed to that process as a whole: clients that keep
  * asking it, such as those of the RPC, cost no more than with one process. What comes later on other connections, and what
  * comes over TLS, is handed over request by request.
  */
@@ -7,7 +7,7 @@ import type { Socket } from "node:net";
 import { requestPath } from "./shared_paths.ts";
 
 /** What has been read of a connection goes beside it. */
-export type PassConnection = (socket: Socket, head: Uint8Array) => void;
+export type PassConnection = (socket: Socket, head: Uint8Array, to: number) => void;
 
 /** Methods are short, and a request begins with one. */
 const REQUEST_LINE = /^[A-Z-]{1,32} (\S+) HTTP\/1\.1\r?\n/;
@@ -16,7 +16,8 @@ const REQUEST_LINE = /^[A-Z-]{1,32} (\S+) HTTP\/1\.1\r?\n/;
 const MAX_LINE = 8192;
 
 export interface SteeringDeps {
-  isShared(path: string): boolean;
+  /** The number of the process that is to have it; undefined for this one. */
+  placeOf(path: string, socket: Socket): number | undefined;
   pass: PassConnection;
 }
 
@@ -24,7 +25,7 @@ export interface SteeringDeps {
  * Looks at the first bytes of a connection, and either passes it on or serves it here. One that says nothing for `patience`
  * milliseconds is served here, where it is timed like any other.
  */
-export function steer(socket: Socket, serve: () => void, patience: number, { isShared, pass }: SteeringDeps): void {
+export function steer(socket: Socket, serve: () => void, patience: number, { placeOf, pass }: SteeringDeps): void {
   let isOver = false;
   const leave = () => {
     isOver = true;
@@ -40,13 +41,14 @@ export function steer(socket: Socket, serve: () => void, patience: number, { isS
     const head = socket.read() as Buffer | null;
     if (isOver || head === null) return;
     const path = pathIn(head);
-    if (path === undefined || !isShared(path)) {
+    const place = path === undefined ? undefined : placeOf(path, socket);
+    if (place === undefined) {
       socket.unshift(head);
       stay();
       return;
     }
     leave();
-    pass(socket, head);
+    pass(socket, head, place);
   };
   const timer = setTimeout(stay, patience).unref();
   socket

@@ -9,7 +9,7 @@ import type { FollowStep } from "../host.ts";
 import type { LogLevel } from "../types.ts";
 import { reasonOf } from "../util/errors.ts";
 import { KeptPorts } from "./kept_ports.ts";
-import type { PortFacts, Shared, WorkerState } from "./messages.ts";
+import type { DoorFacts, KnownDoor, PortFacts, Shared, WorkerState } from "./messages.ts";
 import { PassedConnections } from "./passed.ts";
 import { type Ended, WorkerProcess, type WorkerProcessDeps } from "./process.ts";
 import { Steps } from "./steps.ts";
@@ -47,8 +47,13 @@ export class Supervisor {
   readonly #folder = mkdtempSync(join(tmpdir(), "modhost-"));
   readonly #ports = new KeptPorts();
   readonly #steps = new Steps();
-  /** Connections on their way to the first process. */
-  readonly #passed = new PassedConnections(() => (this.#first?.isRunning === true ? this.#first.link : undefined));
+  /** Connections on their way from one process to another. */
+  readonly #passed = new PassedConnections((number) => {
+    const process = this.#slots[number - 1]?.process;
+    return process?.isRunning === true ? process.link : undefined;
+  });
+  /** The latest process of each number that has served. */
+  readonly #doors = new Map<number, KnownDoor>();
   readonly #over = Promise.withResolvers<void>();
   #shared: Shared | undefined;
   #isStopping = false;
@@ -127,7 +132,7 @@ export class Supervisor {
       ...this.#deps,
       sockets: number === 1 ? this.#deps.sockets : [],
       handlers: (from) => this.#handlers(from),
-      passed: (handle, head) => this.#passed.take(handle, head),
+      passed: (handle, head, to) => this.#passed.take(handle, head, to),
       printed: (stream, text) => this.#deps.print(stream, text),
     });
     slot.process = child;
@@ -137,10 +142,11 @@ export class Supervisor {
     const { count } = this.#deps;
     await child.begin(() => {
       const shared = number === 1 ? undefined : this.#shared;
-      return { number, count, folder: this.#folder, steps: this.#steps.all(), held, shared };
+      const doors = [...this.#doors.values()];
+      return { number, count, folder: this.#folder, steps: this.#steps.all(), held, shared, doors };
     });
-    if (number === 1) this.#passed.flush();
-    else await this.#catchUp(child);
+    this.#passed.flush(number);
+    if (number > 1) await this.#catchUp(child);
   }
 
   /** What was done while a process began, which may have been too late for it to begin with. */
@@ -149,14 +155,32 @@ export class Supervisor {
       for (const step of child.missed.splice(0)) await child.channel.call("step", step);
     } catch (error) {
       this.#log("warn", `Process ${child.number} is replaced: ${reasonOf(error)}`);
-      await child.stop(this.#deps.stopTimeout);
+      await this.#replace(child);
     }
+  }
+
+  /** Ends one in whose place another one begins; nothing more is handed over to it. */
+  async #replace(process: WorkerProcess): Promise<void> {
+    this.#shut(process.number);
+    await process.stop(this.#deps.stopTimeout);
+  }
+
+  #shut(number: number): void {
+    const door = this.#doors.get(number);
+    if (door?.isOpen === true) this.#tellDoor({ ...door, isOpen: false });
+  }
+
+  #tellDoor(door: KnownDoor): void {
+    this.#doors.set(door.number, door);
+    const doors = [...this.#doors.values()];
+    for (const { process } of this.#slots) process?.channel.tell("doors", doors);
   }
 
   #ended(slot: Slot, child: WorkerProcess, { how, code }: Ended): void {
     if (slot.process !== child) return;
     slot.process = undefined;
     if (this.#isStopping) return;
+    this.#shut(slot.number);
     const isFirst = slot.number === 1;
     if (!isFirst) this.#first?.channel.tell("left", slot.number);
     // A server that does not start, or that was told to stop, ends with its first process.
@@ -178,7 +202,10 @@ export class Supervisor {
     const tellOthers = (name: string, ...values: unknown[]) => {
       for (const process of this.#others()) process.channel.tell(name, ...values);
     };
-    const common = { log: (line: string) => this.#relay(line, from.number) };
+    const common = {
+      log: (line: string) => this.#relay(line, from.number),
+      door: (door: DoorFacts) => this.#tellDoor({ ...door, isOpen: true }),
+    };
     if (from.number > 1) {
       return {
         ...common,
@@ -218,7 +245,7 @@ export class Supervisor {
       } catch (error) {
         if (!process.isRunning) continue; // The next one begins with it.
         told.push(`process ${process.number} is replaced: ${reasonOf(error)}`);
-        await process.stop(this.#deps.stopTimeout);
+        await this.#replace(process);
       }
     }
     return told;

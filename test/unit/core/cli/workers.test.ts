@@ -1,7 +1,7 @@
 /** `modhost run --workers N`: several processes serve one server. */
 import assert from "node:assert/strict";
 import { writeFile } from "node:fs/promises";
-import { request } from "node:http";
+import { type OutgoingHttpHeaders, request } from "node:http";
 import { join } from "node:path";
 import { after, before, describe, test } from "node:test";
 import { setTimeout as sleep } from "node:timers/promises";
@@ -20,11 +20,14 @@ const config = (more: object = {}) =>
       "http_openmetrics",
       "./mod_http_a.mjs",
       "./mod_http_kept.mjs",
+      "./mod_http_cart.mjs",
+      "./mod_http_shop.mjs",
     ],
     http_ports: [0],
     http_interfaces: ["127.0.0.1"],
     https_ports: [],
     http_log: false,
+    trusted_proxies: ["127.0.0.99"],
     ...more,
   });
 
@@ -34,9 +37,14 @@ export default (module) => {
   const headers = { content_type: "text/plain" };
   module.provides("http", { route: {
     "GET /pid": () => ({ headers, body: String(process.pid) }),
+    "GET /set": () => ({ headers: { ...headers, set_cookie: "own=1" }, body: String(process.pid) }),
     "GET /text": () => ({ headers, body: ${JSON.stringify(text)} }),
   } });
 };`;
+
+/** Remembers its clients, in each process those of its own. */
+const remembering = (by: string) => `export const sticky = ${JSON.stringify(by)};
+${own()}`;
 
 /** Keeps state: runs once. */
 const kept = `export const shared = true;
@@ -66,25 +74,35 @@ export default (module) => {
 const files = (more?: object) => ({
   "mod_http_a.mjs": own(),
   "mod_http_kept.mjs": kept,
+  "mod_http_cart.mjs": remembering("address"),
+  "mod_http_shop.mjs": remembering("cookie"),
   "modhost.config.json": config(more),
 });
 
 /** Not those that the other tests of this folder have: they would win over the config file. */
 const env = { MODHOST_HTTP_PORTS: undefined, MODHOST_HTTPS_PORTS: undefined };
 
+interface Got {
+  readonly status: number;
+  readonly text: string;
+  /** Port of the client. */
+  readonly local: number;
+  readonly cookies: readonly string[];
+}
+
 async function serving(more?: object) {
   const program = await Program.in(files(more));
   const running = await program.serve(["run", "--workers", "2", "--json"], env);
   const port = running.started.ports[0]?.port as number;
   /** On a connection of its own. */
-  const get = (path: string) =>
-    new Promise<{ status: number; text: string; local: number }>((resolve, reject) => {
-      const sent = request({ port, host: "127.0.0.1", path, agent: false }, async (answer) => {
+  const get = (path: string, headers: OutgoingHttpHeaders = {}, localAddress = "127.0.0.1") =>
+    new Promise<Got>((resolve, reject) => {
+      const sent = request({ port, host: "127.0.0.1", path, headers, localAddress, agent: false }, async (answer) => {
         const local = sent.socket?.localPort as number;
         let text = "";
         try {
           for await (const piece of answer) text += piece;
-          resolve({ status: answer.statusCode ?? 0, text, local });
+          resolve({ status: answer.statusCode ?? 0, text, local, cookies: answer.headers["set-cookie"] ?? [] });
         } catch (error) {
           reject(error);
         }
@@ -187,6 +205,51 @@ describe("a server of two processes", { concurrency: 1, timeout: 240_000 }, () =
     assert.equal((await counted())[1], 2);
   });
 
+  /** Processes that answer several requests, each on a connection of its own. */
+  const answering = async (ask: () => Promise<Got>) => {
+    const answers = await Promise.all(Array.from({ length: 6 }, ask));
+    return [...new Set(answers.map(({ text }) => Number(text)))];
+  };
+
+  test("answers a client of a sticky module in one process, by its address as trusted proxies tell it", async () => {
+    const { get, both } = shared;
+    const processes = await both();
+    const found = new Set<number>();
+    for (let host = 1; host <= 4; host += 1) {
+      const proxied = { "X-Forwarded-For": `127.0.0.${host}` };
+      const direct = await answering(() => get("/cart/pid", { "X-Forwarded-For": "192.0.2.1" }, `127.0.0.${host}`));
+      assert.deepEqual(
+        [direct.length, ...(await answering(() => get("/cart/pid", proxied, "127.0.0.99")))],
+        [1, ...direct],
+      );
+      found.add(direct[0] as number);
+    }
+    assert.deepEqual([...found].sort(), [...processes].sort());
+  });
+
+  test("answers a client of a sticky module in one process, by a cookie where the module says so", async () => {
+    const { get, both } = shared;
+    const processes = await both();
+    const found = new Set<number>();
+    await eventually("both processes have given a cookie", async () => {
+      const { text, cookies } = await get("/shop/pid");
+      assert.match(cookies.join(), /^modhost_process=[0-9a-f]{16}; Path=\/; HttpOnly; SameSite=Lax$/);
+      const headers = { Cookie: cookies[0]?.split(";")[0] };
+      assert.deepEqual(await answering(() => get("/shop/pid", headers)), [Number(text)]);
+      assert.deepEqual((await get("/shop/pid", headers)).cookies, []);
+      found.add(Number(text));
+      return found.size === 2;
+    });
+    assert.deepEqual([...found].sort(), [...processes].sort());
+    for (const forged of ["99999999999999ff", "2", "x".repeat(4000)]) {
+      const { status, text } = await get("/shop/pid", { Cookie: `modhost_process=${forged}` });
+      assert.deepEqual([status, processes.has(Number(text))], [200, true]);
+    }
+    assert.deepEqual((await get("/a/pid")).cookies, []);
+    const names = (await get("/shop/set")).cookies.map((line) => line.split("=")[0]);
+    assert.deepEqual(names.sort(), ["modhost_process", "own"]);
+  });
+
   test("is operated as one: a reload rolls through both under load, and a new process has what was loaded", async () => {
     await using server = await serving();
     const first = await server.first();
@@ -255,11 +318,19 @@ describe("a server of two processes", { concurrency: 1, timeout: 240_000 }, () =
     const before = await server.both();
     const first = await server.first();
     const other = [...before].find((pid) => pid !== first) as number;
+    let address = "";
+    for (let host = 1; address === ""; host += 1)
+      if ((await server.get("/cart/pid", {}, `127.0.0.${host}`)).text === String(other)) address = `127.0.0.${host}`;
     process.kill(other, "SIGKILL");
+    await untilGone(other, false);
+    let next = 0;
     await eventually("another process serves", async () => {
-      const now = await server.pids();
-      return now.size === 2 && !now.has(other);
+      // What was on its way to the one that was killed is lost with it.
+      const { status, text } = await server.get("/cart/pid", {}, address).catch(() => ({ status: 0, text: "0" }));
+      next = Number(text);
+      return status === 200 && next !== first;
     });
+    assert.notEqual(next, other);
     assert.equal((await server.get("/kept/count")).text, "1");
     process.kill(first, "SIGKILL");
     await eventually("another first process serves", async () => {
