@@ -70,14 +70,20 @@ export async function removeToken(path: string, nameOrId: string): Promise<Store
   return removed as unknown as StoredToken;
 }
 
-/** Other processes may edit the file, too: it is read and written under a lock. */
-async function edit(path: string, change: (tokens: readonly StoredToken[]) => readonly StoredToken[]): Promise<void> {
+function edit(path: string, change: (tokens: readonly StoredToken[]) => readonly StoredToken[]): Promise<void> {
+  return underLock(path, () => {
+    const tokens = change(readTokenFile(path));
+    return writeFileAtomic(path, `${JSON.stringify({ version: 1, tokens }, undefined, 2)}\n`, 0o600);
+  });
+}
+
+/** Other processes may edit the file, too: `run` reads and writes it under a lock. */
+export async function underLock(path: string, run: () => Promise<void>): Promise<void> {
   makePrivateFolder(dirname(path));
   const lock = `${path}.lock`;
   await acquire(lock);
   try {
-    const tokens = change(readTokenFile(path));
-    await writeFileAtomic(path, `${JSON.stringify({ version: 1, tokens }, undefined, 2)}\n`, 0o600);
+    await run();
   } finally {
     rmSync(lock, { force: true });
   }

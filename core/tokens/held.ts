@@ -52,8 +52,8 @@ export class HeldToken implements CountingToken {
   }
 
   get figures(): TokenFigures {
-    const { requests, received, sent, refused } = this.usage;
-    return { name: this.name, requests, received, sent, refused };
+    const { own, refused } = this.usage;
+    return { name: this.name, ...own, refused };
   }
 
   get isExpired(): boolean {

@@ -22,7 +22,7 @@ import { reasonOf } from "../util/errors.ts";
 import type { TokenBearer } from "../util/token_use.ts";
 import { readAuthorization } from "../util/tokens.ts";
 import { writeFileAtomic } from "../util/write_file_atomic.ts";
-import { addToken, readTokenFile, removeToken } from "./file.ts";
+import { addToken, readTokenFile, removeToken, underLock } from "./file.ts";
 import { HeldToken } from "./held.ts";
 import { lacking, missing, unknown } from "./refusals.ts";
 import { digestOf, idOf, isMeantAsToken } from "./secret.ts";
@@ -215,9 +215,16 @@ export class TokenStore implements Tokens {
 
   async #keep(): Promise<void> {
     this.#changed = undefined;
-    const tokens = Object.fromEntries([...(this.#held ?? [])].map(([id, { usage }]) => [id, usage.record()]));
+    const path = this.#usagePath;
     try {
-      await writeFileAtomic(this.#usagePath, `${JSON.stringify({ version: 1, tokens })}\n`, 0o600);
+      await underLock(path, async () => {
+        const former = this.#readUsage();
+        const all = [...(this.#held ?? [])];
+        for (const [id, { usage }] of all) usage.join(former[id]);
+        const records = all.map(([id, { usage }]) => [id, usage.record()] as const);
+        await writeFileAtomic(path, `${JSON.stringify({ version: 1, tokens: Object.fromEntries(records) })}\n`, 0o600);
+        for (const [id, record] of records) this.#held?.get(id)?.usage.keep(record);
+      });
     } catch (error) {
       this.#deps.log.error("What was used of tokens cannot be kept: %s", reasonOf(error));
     }

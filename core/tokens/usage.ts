@@ -34,6 +34,10 @@ export class Usage {
   #day: number;
   #dayReceived: number;
   #daySent: number;
+  /** Of the counts, those that other processes have joined. */
+  readonly #joined = { requests: 0, received: 0, sent: 0 };
+  /** What the file has of all this, as far as this process knows. */
+  #kept: UsageRecord;
 
   constructor(record: UsageRecord = {}) {
     this.requests = countOf(record.requests);
@@ -45,6 +49,7 @@ export class Usage {
     this.#day = Number.isNaN(day) ? 0 : dayOf(day);
     this.#dayReceived = countOf(record.day_received);
     this.#daySent = countOf(record.day_sent);
+    this.#kept = record;
   }
 
   /** To the minute. */
@@ -76,6 +81,41 @@ export class Usage {
     return direction === "received" ? this.#dayReceived : this.#daySent;
   }
 
+  /** Adds what other processes have counted since, by what the file has now; without an entry there it stays as it is. */
+  join(record: UsageRecord | undefined): void {
+    const kept = this.#kept;
+    if (record === undefined) return;
+    const since = (name: "requests" | "received" | "sent" | "day_received" | "day_sent", before = kept) =>
+      Math.max(0, countOf(record[name]) - countOf(before[name]));
+    for (const name of ["requests", "received", "sent"] as const) {
+      const more = since(name);
+      this[name] += more;
+      this.#joined[name] += more;
+    }
+    const day = dayOf(Date.parse(record.day ?? "") || 0);
+    // Another process may have seen the day begin, or not yet.
+    if (day > this.#day) this.#begin(day);
+    if (day === this.#day) {
+      const before = record.day === kept.day ? kept : {};
+      this.#dayReceived += since("day_received", before);
+      this.#daySent += since("day_sent", before);
+    }
+    const used = Date.parse(record.last_used ?? "") || 0;
+    if (used > (this.#lastUsed ?? 0)) this.#lastUsed = used;
+    this.#kept = record;
+  }
+
+  /** Without what other processes have counted meanwhile: they tell it themselves. */
+  get own(): Readonly<Record<"requests" | "received" | "sent", number>> {
+    const { requests, received, sent } = this.#joined;
+    return { requests: this.requests - requests, received: this.received - received, sent: this.sent - sent };
+  }
+
+  /** The file has this now. */
+  keep(record: UsageRecord): void {
+    this.#kept = record;
+  }
+
   record(): UsageRecord {
     const { requests, received, sent, lastUsed } = this;
     const day = new Date(this.#day * DAY).toISOString().slice(0, 10);
@@ -85,8 +125,11 @@ export class Usage {
 
   #turn(now: number): void {
     const today = dayOf(now);
-    if (today === this.#day) return;
-    this.#day = today;
+    if (today !== this.#day) this.#begin(today);
+  }
+
+  #begin(day: number): void {
+    this.#day = day;
     this.#dayReceived = 0;
     this.#daySent = 0;
   }

@@ -315,3 +315,35 @@ describe("tokens", () => {
     });
   }
 });
+
+test("several processes count as one: what each writes is added to what the others wrote", async (t) => {
+  const { clock, store, open, make } = await opened(t);
+  const { secret } = await make({ bytes_in: "100" });
+  const use = (by: TokenStore, received: number) => {
+    const request = new TestRequest(`Bearer ${secret}`);
+    const answer = by.identify(request as unknown as HttpRequest);
+    request.received = received;
+    request.end();
+    return answer !== undefined && "status" in answer ? answer.status : 200;
+  };
+  const [first, second] = [open(), open()];
+  await store.close();
+  assert.deepEqual([use(first, 30), use(second, 40)], [200, 200]);
+  await first.close();
+  await second.close();
+  assert.equal(use(second, 10), 200);
+  await second.close();
+  assert.equal(use(first, 0), 200);
+  await first.close();
+  const counted = (by: TokenStore) => by.list().map(({ requests, received }) => [requests, received]);
+  assert.deepEqual([counted(first), counted(open())], [[[4, 80]], [[4, 80]]]);
+  clock.now += 1000;
+  assert.equal(use(second, 20), 200);
+  await second.close();
+  assert.equal(use(second, 1), 403);
+  // Figures of processes are summed where they are shown.
+  assert.deepEqual(
+    [first, second].map((by) => by.figures()[0]?.received),
+    [30, 70],
+  );
+});
