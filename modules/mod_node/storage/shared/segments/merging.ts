@@ -97,7 +97,8 @@ interface Held {
 async function mergeGroup(deps: MergingDeps, group: readonly Candidate[], { lock, check }: Held): Promise<void> {
   const { log, feed, writer, objects } = deps;
   const { removals } = feed;
-  if (feed.condemning.size > 0) return;
+  // The index must have what was removed before: it says what is copied.
+  if (feed.condemning.size > 0 || !feed.isSettled) return;
   const open = await writer.begin();
   const replaced: SegmentRow[] = [];
   for (const [number, row] of group) {

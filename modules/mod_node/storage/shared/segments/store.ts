@@ -80,8 +80,8 @@ export class SharedBlocks implements BlockStore {
   /** For collections across hosts. */
   readonly condemnable: CondemnableBlocks;
   readonly upkeep: Upkeep;
-  /** The session in which this host has heard of everything before it. */
-  #joined = 0;
+  /** The session in which this host has heard of everything before it, and the beginnings of the index that it has gone beyond. */
+  #joined = { session: 0, resets: 0 };
   /** What this host has on its disk. */
   readonly #reads: BlockReader;
   /** What it may have to fetch: while the store is away, nobody else waits. */
@@ -119,13 +119,13 @@ export class SharedBlocks implements BlockStore {
   }
 
   async get(cid: CID, buffers?: BufferPool): Promise<Uint8Array | undefined> {
-    if (!this.#isJoined) await this.#join();
+    while (!this.#isJoined) await this.#join();
     const place = this.#find(cid) ?? (await this.#decided(cid));
     return place && this.#read(cid, place, buffers);
   }
 
   async has(cid: CID): Promise<boolean> {
-    if (!this.#isJoined) await this.#join();
+    while (!this.#isJoined) await this.#join();
     return (this.#find(cid) ?? (await this.#lookAgain(cid))) !== undefined;
   }
 
@@ -142,13 +142,16 @@ export class SharedBlocks implements BlockStore {
 
   async put(blocks: readonly Block[], { onNew }: PutOptions = {}): Promise<void> {
     this.#mustBeOpen();
-    if (!this.#isJoined) await this.#join();
     const writer = this.#writer;
     for (const block of blocks) {
       const { cid, release } = block;
       requireStorable(cid);
       // While it waits, another call may store it, or fill the segment.
-      while (this.#find(cid) === undefined && !writer.isReadyFor(block)) await writer.prepareFor(block);
+      for (;;) {
+        if (!this.#isJoined) await this.#join();
+        else if (this.#find(cid) !== undefined || writer.isReadyFor(block)) break;
+        else await writer.prepareFor(block);
+      }
       if (this.#find(cid) !== undefined) release?.();
       else {
         writer.add(block);
@@ -277,17 +280,19 @@ export class SharedBlocks implements BlockStore {
 
   /**
    * Collections did not ask this host before its session began: until it has what they removed, it may take for stored what is gone.
+   * So it may while the index is made anew, which is told what was written before it is told what of that was removed.
    * Without a session nothing comes of what it takes for stored.
    */
   get #isJoined(): boolean {
     const { session } = this.#log;
-    return session === this.#joined || session === 0;
+    return session === 0 || (session === this.#joined.session && this.#feed.resets === this.#joined.resets);
   }
 
   async #join(): Promise<void> {
     const { session } = this.#log;
+    const { resets } = this.#feed;
     await this.#catchUp();
-    this.#joined = session;
+    this.#joined = { session, resets };
   }
 
   /** Everything that was committed anywhere is in the index, until something is awaited. */

@@ -2,6 +2,7 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import type { CID } from "multiformats/cid";
+import type { Block } from "#node/storage/blockstore/store.ts";
 import type { Entry } from "#node/storage/shared/log.ts";
 import { as, contents, contentsOf, dagPb, keysOf, sample, samples } from "../../blockstore/samples.ts";
 import { type Host, SharedStore } from "./hosts.ts";
@@ -127,4 +128,43 @@ test("a collection goes on after a restart, with a list that is an object, and o
   t.after(() => other.close());
   assert.deepEqual(await contents(other.blocks), left);
   assert.deepEqual(await other.blocks.stat(), await one.blocks.stat());
+});
+
+test("a host whose index is made anew says nothing of blocks before it knows which were removed", {
+  timeout: 120_000,
+}, async (t) => {
+  const store = new SharedStore();
+  const [one, other] = [await store.open(), await store.open()];
+  t.after(() => Promise.all([one, other].map((host) => host.close())));
+  const [block, kept] = samples(2, 100) as [Block, Block];
+  for (const each of [block, kept]) {
+    await one.blocks.put([each]);
+    await one.blocks.sync();
+  }
+  assert.equal(await other.blocks.has(block.cid), true);
+  await one.blocks.delete([block.cid]);
+  assert.equal(await other.blocks.has(block.cid), false);
+  // The other one misses some commits, and begins anew with the first of them.
+  const [half, gate] = [Promise.withResolvers<void>(), Promise.withResolvers<void>()];
+  store.log.pageSize = 1;
+  let reads = 0;
+  store.log.onStep = (step, session) => {
+    if (session !== other.log.session || step !== "read") return;
+    reads += 1;
+    // The look that finds it behind, the beginning, and the second page.
+    if (reads < 3) return;
+    half.resolve();
+    return gate.promise;
+  };
+  await one.blocks.put(samples(1, 200));
+  store.log.trim(store.log.head + 1);
+  await one.blocks.sync();
+  const looking = other.log.refresh();
+  await half.promise;
+  const asked = [other.blocks.has(block.cid), other.blocks.get(block.cid)];
+  const putting = other.blocks.put([block]).then(() => other.blocks.sync());
+  gate.resolve();
+  assert.deepEqual(await Promise.all(asked), [false, undefined]);
+  await Promise.all([looking, putting]);
+  assert.deepEqual(await one.blocks.get(block.cid), block.bytes);
 });
