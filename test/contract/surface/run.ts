@@ -1,13 +1,15 @@
 /**
- * `npm run surface`: every endpoint of the contract, declared as the contract and the reference have it, and called on a
+ * `npm run surface -- [--store shared]`: every endpoint of the contract, declared as the contract and the reference have it, and called on a
  * started server. Exits 1 when something differs or fails.
  */
 import { mkdir, mkdtemp, rm } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
+import { parseArgs } from "node:util";
 import { serverOf } from "#core/cli/rpc/server.ts";
 import { table } from "#modules/mod_http_api/commands/index.ts";
 import { isCommand } from "#modules/mod_http_api/rpc/command.ts";
+import { storeEnvironment } from "#test/support/engines/store_option.ts";
 import { RpcServer } from "#test/support/rpc_server.ts";
 import { type Answers, calls } from "./calls.ts";
 import { differences } from "./compare.ts";
@@ -15,6 +17,7 @@ import { readSurface } from "./contract.ts";
 import { explained } from "./explained.ts";
 import { callEndpoint, type Outcome } from "./live.ts";
 
+const { values } = parseArgs({ options: { store: { type: "string" } } });
 const surface = readSurface();
 const known = new Set(explained.flatMap(([, lines]) => lines));
 const found = differences(table, surface);
@@ -63,7 +66,8 @@ async function callAll(): Promise<Map<string, Outcome>> {
     const start = async (name: string) => {
       const own = join(folder, name);
       await mkdir(own);
-      return RpcServer.start({ folder: own, env: { MODHOST_MODULES_ENABLED: "http,http_api" } });
+      const env = { MODHOST_MODULES_ENABLED: "http,http_api", ...(await storeEnvironment(values.store)) };
+      return RpcServer.start({ folder: own, env });
     };
     await using started = await start("called");
     await using other = await start("other");

@@ -1,5 +1,5 @@
 /**
- * `npm run transcripts -- [--only REGEX] [--verbose] [--spawn COMMAND]`: the recorded conversations with the reference,
+ * `npm run transcripts -- [--only REGEX] [--store shared] [--verbose] [--spawn COMMAND]`: the recorded conversations with the reference,
  * played against two servers. `--spawn` plays them against another server, with `{port}` and `{dir}` filled in, and
  * without the explanations.
  */
@@ -10,14 +10,14 @@ import { replay } from "./replay.ts";
 import { withServers } from "./servers.ts";
 
 const { values: given } = parseArgs({
-  options: { only: { type: "string" }, verbose: { type: "boolean" }, spawn: { type: "string" } },
+  options: { only: { type: "string" }, store: { type: "string" }, verbose: { type: "boolean" }, spawn: { type: "string" } },
 });
-const { only, spawn: command, verbose = false } = given;
+const { only, store, spawn: command, verbose = false } = given;
 
 const explanations = command === undefined ? await readExplanations() : [];
 const report =
   command === undefined
-    ? await withServers((first, second) => replay({ urls: [first.url, second.url] }, only))
+    ? await withServers((first, second) => replay({ urls: [first.url, second.url] }, only), store)
     : await replay({ spawn: command }, only);
 
 const judged = judge(report, explanations);

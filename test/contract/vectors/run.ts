@@ -1,7 +1,7 @@
 /**
  * `npm run vectors`: plays the known answers of the reference against a server.
  *
- *     npm run vectors -- [--api http://127.0.0.1:5280] [--only REGEX] [--verbose]
+ *     npm run vectors -- [--api http://127.0.0.1:5280] [--store shared] [--only REGEX] [--verbose]
  *
  * Without `--api` a server of its own is started on a new repo. One that is named is emptied: pins, files, blocks.
  * Differences that are meant are listed with their reasons in docs/reference/vectors.md; one that is listed there and
@@ -11,12 +11,13 @@ import { mkdtemp, rm } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { parseArgs } from "node:util";
+import { storeEnvironment } from "#test/support/engines/store_option.ts";
 import { RpcServer } from "#test/support/rpc_server.ts";
 import { Player } from "./play.ts";
 import { groups, playGroup, type Result, report } from "./report.ts";
 
 const { values } = parseArgs({
-  options: { api: { type: "string" }, only: { type: "string", default: "" }, verbose: { type: "boolean" } },
+  options: { api: { type: "string" }, store: { type: "string" }, only: { type: "string", default: "" }, verbose: { type: "boolean" } },
 });
 
 async function run(base: string): Promise<void> {
@@ -35,7 +36,8 @@ if (values.api !== undefined) await run(values.api);
 else {
   const folder = await mkdtemp(join(tmpdir(), "modhost-vectors-"));
   try {
-    await using server = await RpcServer.start({ folder, env: { MODHOST_MODULES_ENABLED: "http,http_api" } });
+    const env = { MODHOST_MODULES_ENABLED: "http,http_api", ...(await storeEnvironment(values.store)) };
+    await using server = await RpcServer.start({ folder, env });
     await run(server.url);
   } finally {
     await rm(folder, { recursive: true, force: true });
