@@ -10,7 +10,12 @@ import { replay } from "./replay.ts";
 import { withServers } from "./servers.ts";
 
 const { values: given } = parseArgs({
-  options: { only: { type: "string" }, store: { type: "string" }, verbose: { type: "boolean" }, spawn: { type: "string" } },
+  options: {
+    only: { type: "string" },
+    store: { type: "string" },
+    verbose: { type: "boolean" },
+    spawn: { type: "string" },
+  },
 });
 const { only, store, spawn: command, verbose = false } = given;
 

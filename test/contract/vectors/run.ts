@@ -17,7 +17,12 @@ import { Player } from "./play.ts";
 import { groups, playGroup, type Result, report } from "./report.ts";
 
 const { values } = parseArgs({
-  options: { api: { type: "string" }, store: { type: "string" }, only: { type: "string", default: "" }, verbose: { type: "boolean" } },
+  options: {
+    api: { type: "string" },
+    store: { type: "string" },
+    only: { type: "string", default: "" },
+    verbose: { type: "boolean" },
+  },
 });
 
 async function run(base: string): Promise<void> {

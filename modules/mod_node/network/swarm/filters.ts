@@ -56,11 +56,11 @@ export class Filters {
     if (this.#masks.delete(textOf(parseMask(text)))) this.#rebuild();
   }
 
-  /** @throws NodeError for a text that is no range: then the former ones stay */
+  /** Those that are there already keep their places. @throws NodeError for a text that is no range: then the former ones stay */
   replace(texts: readonly string[]): void {
-    const masks = texts.map(parseMask);
-    this.#masks.clear();
-    for (const mask of masks) this.#masks.set(textOf(mask), mask);
+    const wanted = new Map(texts.map(parseMask).map((mask) => [textOf(mask), mask]));
+    for (const text of this.#masks.keys()) if (!wanted.has(text)) this.#masks.delete(text);
+    for (const [text, mask] of wanted) this.#masks.set(text, mask);
     this.#rebuild();
   }
 

@@ -69,3 +69,15 @@ test("hidden addresses are given as addresses or ranges", () => {
   assert.equal(hidden(parseMultiaddr("/ip4/127.0.0.1/tcp/4002")), false);
   assert.equal(hidden(parseMultiaddr("/ip4/10.9.9.9/tcp/1/ws")), true);
 });
+
+test("ranges that are replaced keep their places where they were there, whatever order a configuration has them in", () => {
+  const filters = new Filters();
+  const [a, b, c] = ["/ip4/192.0.2.0/ipcidr/24", "/ip4/198.51.100.0/ipcidr/24", "/ip4/10.0.0.0/ipcidr/8"] as const;
+  for (const text of [a, b]) filters.add(text);
+  filters.replace([b, c, "/ip4/192.0.2.7/ipcidr/24"]);
+  assert.deepEqual(filters.list(), [a, b, c]);
+  filters.replace([c, b]);
+  assert.deepEqual(filters.list(), [b, c]);
+  assert.equal(blocks(filters, "/ip4/192.0.2.1/tcp/1"), false);
+  assert.equal(blocks(filters, "/ip4/10.0.0.1/tcp/1"), true);
+});
