@@ -182,6 +182,8 @@ async function openSocket({ host, port, path }: SqlAddress): Promise<Socket> {
   const socket = path === undefined ? connect({ host, port, noDelay: true, keepAlive: true }) : connect({ path });
   // The client looks here for the name that a certificate must have.
   Object.assign(socket, { host });
+  // The client listens for errors only for a part of the time; `close` follows in any case.
+  socket.on("error", () => {});
   const open = Promise.withResolvers<void>();
   socket.once("connect", open.resolve);
   socket.once("error", open.reject);
@@ -190,7 +192,6 @@ async function openSocket({ host, port, path }: SqlAddress): Promise<Socket> {
     socket.off("error", open.reject);
     return socket;
   } catch (error) {
-    socket.on("error", () => {});
     socket.destroy();
     throw error;
   }
