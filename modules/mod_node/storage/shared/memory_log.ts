@@ -6,6 +6,9 @@ import type { Append, Appended, EngineEvents, LogEngine, Page } from "./engine.t
 import type { Commit, Entry, HeldLock, Position, SegmentId } from "./log.ts";
 import { LogClient } from "./log_client.ts";
 
+/** Turns of the event loop for which others wait for a host whose turn it is: what it was about to write may have failed. */
+const MAX_WAITS = 1000;
+
 export class MemoryLog {
   /** While it is false nobody reaches the log. */
   available = true;
@@ -81,8 +84,12 @@ export class MemoryLog {
     return { commits, more: after + commits.length < this.head, behind: false };
   }
 
-  /** @internal Undefined while it is another host's turn. */
-  append(session: number, { after, entries, locks, wantsTurn }: Append, by: MemoryEngine): Appended | undefined {
+  /** @internal Undefined while it is another host's turn and this one `isPatient`. */
+  append(
+    session: number,
+    { after, entries, locks, wantsTurn }: Append,
+    { by, isPatient }: { readonly by: MemoryEngine; readonly isPatient: boolean },
+  ): Appended | undefined {
     if (!this.#alive.has(session)) throw failure("SESSION_LOST");
     const lost = locks.filter(({ name, fence }) => this.#locks.get(name)?.fence !== fence);
     if (lost.length > 0) return { lost: lost.map(({ name }) => name) };
@@ -90,7 +97,8 @@ export class MemoryLog {
       if (wantsTurn) this.#turn ??= session;
       return { missed: this.page(after) };
     }
-    if (this.#turn !== undefined && this.#turn !== session && this.#alive.has(this.#turn)) return undefined;
+    const isOfOther = this.#turn !== undefined && this.#turn !== session && this.#alive.has(this.#turn);
+    if (isOfOther && isPatient) return undefined;
     this.#turn = undefined;
     if (entries.length === 0) return { position: after };
     const position = this.head + 1;
@@ -164,9 +172,9 @@ class MemoryEngine implements LogEngine {
   async append(append: Append): Promise<Appended> {
     const { session } = this;
     let appended: Appended | undefined;
-    while (appended === undefined) {
+    for (let waited = 0; appended === undefined; waited += 1) {
       await this.#log.step("append", session);
-      appended = this.#log.append(session, append, this);
+      appended = this.#log.append(session, append, { by: this, isPatient: waited < MAX_WAITS });
       if (appended === undefined) await nextTurn();
     }
     await this.#log.onStep("appended", session);

@@ -3,6 +3,7 @@ import { test } from "node:test";
 import { setImmediate as turn } from "node:timers/promises";
 import type { Applier, Commit, Entry, HeldLock, Position } from "#node/storage/shared/log.ts";
 import { MemoryLog } from "#node/storage/shared/memory_log.ts";
+import { failure } from "#node/util/errors.ts";
 import { eventually } from "#test/support/eventually.ts";
 
 const set = (key: string, value = "1"): Entry => ({ kind: "metadata", changes: [[key, Buffer.from(value)]] });
@@ -94,6 +95,25 @@ test("one that others are always faster than gets its turn", async () => {
     log.commits.map(({ session }) => session),
     [2, 2, 2, 2, 1, 2],
   );
+});
+
+test("one that fails when its turn has come holds nobody up", { timeout: 120_000 }, async () => {
+  const log = new MemoryLog();
+  const [slow, fast] = [hostOf(log), hostOf(log)];
+  await fast.client.refresh();
+  let appends = 0;
+  log.onStep = async (step, session) => {
+    if (step !== "append" || session !== slow.client.session) return;
+    appends += 1;
+    if (appends === 5) throw failure("STORE_UNAVAILABLE", { reason: "so it is" });
+    await fast.client.commit(() => write(set("faster")));
+  };
+  await assert.rejects(
+    slow.client.commit(() => write(set("slower"))),
+    { code: "STORE_UNAVAILABLE" },
+  );
+  await fast.client.commit(() => write(set("later")));
+  assert.equal(log.head, 5);
 });
 
 test("a call that gives no entries is answered at the newest state, and one that throws as well", async () => {
