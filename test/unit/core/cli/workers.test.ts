@@ -146,7 +146,7 @@ async function told(server: Awaited<ReturnType<typeof serving>>, ...words: strin
   return JSON.parse(stdout);
 }
 
-describe("a server of two processes", { concurrency: 1, timeout: 240_000 }, () => {
+describe("a server of two processes", { concurrency: 1, timeout: 1_200_000 }, () => {
   let shared: Awaited<ReturnType<typeof serving>>;
   before(async () => {
     shared = await serving();
