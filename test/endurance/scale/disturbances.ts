@@ -22,6 +22,8 @@ export class Engines implements AsyncDisposable {
   readonly #proxy: FaultyHttp;
   readonly #standby: Postgres;
   #sql: Postgres;
+  /** Left of this turn. */
+  #left: Disturbance[] = [];
 
   private constructor(settings: StoreSettings, proxy: FaultyHttp, sql: Postgres, standby: Postgres) {
     this.settings = settings;
@@ -52,10 +54,16 @@ export class Engines implements AsyncDisposable {
     };
   }
 
-  /** One of those that end. */
-  any(random: Random): Disturbance {
+  /** One of those that end: each comes once before any comes again. */
+  next(random: Random): Disturbance {
+    if (this.#left.length === 0) this.#left = this.#all(random);
+    const [next] = this.#left.splice(random.below(this.#left.length), 1);
+    return next as Disturbance;
+  }
+
+  #all(random: Random): Disturbance[] {
     const start = () => this.#sql.start();
-    return random.pick<Disturbance>([
+    return [
       { name: "PostgreSQL stops", begin: () => this.#sql.stop(), end: start },
       { name: "PostgreSQL is killed", begin: () => this.#sql.kill(), end: start },
       {
@@ -84,7 +92,7 @@ export class Engines implements AsyncDisposable {
         },
         end: () => this.#mendObjects(),
       },
-    ]);
+    ];
   }
 
   async #mendObjects(): Promise<void> {

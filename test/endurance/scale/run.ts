@@ -1,8 +1,8 @@
 /**
- * `npm run test:scale -- [--cycles 100] [--hosts 3] [--seed N] [--kills]`: hosts on one store are used at the same time through all
+ * `npm run test:scale -- [--cycles 100] [--hosts 3] [--seed N] [--kills | --faults]`: hosts on one store are used at the same time through all
  * of them; each cycle kills one of them with -9 and starts it again, every fourth one takes an engine away instead, and one in the middle
- * has PostgreSQL fail over to a standby. `--kills`: the engines are left alone. What every host answers is held against one
- * history.
+ * has PostgreSQL fail over to a standby. `--kills`: the engines are left alone; `--faults`: each cycle takes an engine away. What
+ * every host answers is held against one history.
  */
 import { mkdtemp, rm } from "node:fs/promises";
 import { tmpdir } from "node:os";
@@ -19,9 +19,13 @@ const { values } = parseArgs({
     hosts: { type: "string", default: "3" },
     seed: { type: "string", default: String(Math.floor(Math.random() * 2 ** 31)) },
     kills: { type: "boolean", default: false },
+    faults: { type: "boolean", default: false },
   },
 });
-const KILLS_PER_DISTURBANCE = 3;
+/** The last of so many disturbs an engine. */
+const CYCLES_PER_FAULT = values.faults ? 1 : 4;
+/** A cycle takes seconds; one that is not over by then never will be. */
+const MAX_CYCLE_MS = 15 * 60_000;
 
 if (noSharedStore !== false) {
   console.log(`skipped: ${noSharedStore}`);
@@ -31,25 +35,37 @@ const seed = Number(values.seed);
 const cycles = Number(values.cycles);
 console.log(`seed ${seed}`);
 const folder = await mkdtemp(join(tmpdir(), "modhost-scale-"));
+// What it started ends with it.
+const stuck = setTimeout(() => {
+  console.log(`seed ${seed}: a cycle did not end within ${MAX_CYCLE_MS / 60_000} minutes; the hosts are in ${folder}`);
+  process.exit(1);
+}, MAX_CYCLE_MS);
 const engines = values.kills ? undefined : await Engines.start();
 try {
   const { settings: store } = engines ?? (await sharedStore());
   const random = new Random(seed + 1);
   const disturb = (cycle: number) => {
-    if (engines === undefined || cycle % (KILLS_PER_DISTURBANCE + 1) !== 0) return undefined;
-    return cycle === 4 * Math.ceil(cycles / 8) ? engines.failover : engines.any(random);
+    if (engines === undefined || cycle % CYCLES_PER_FAULT !== 0) return undefined;
+    const middle = CYCLES_PER_FAULT * Math.ceil(cycles / CYCLES_PER_FAULT / 2);
+    return cycle === middle ? engines.failover : engines.next(random);
   };
-  const options = { folder, store, seed, cycles, hosts: Number(values.hosts), disturb, report: console.log };
-  const { acknowledged, refused, kills, orphans, counts, wrong } = await scaleCycles(options);
+  const report = (line: string) => {
+    console.log(line);
+    stuck.refresh();
+  };
+  const options = { folder, store, seed, cycles, hosts: Number(values.hosts), disturb, report };
+  const { acknowledged, refused, kills, faults, orphans, counts, wrong } = await scaleCycles(options);
   console.log(
     `${kills} kills, ${acknowledged} changes answered with success, ${refused} calls refused with 503 while an engine was away`,
   );
+  for (const [fault, times] of Object.entries(faults).sort()) console.log(`  ${fault}: ${times}`);
   console.log(`${orphans} objects that nothing lists were left behind, and swept`);
   for (const [command, count] of Object.entries(counts).sort()) console.log(`  ${command}: ${count}`);
   for (const line of wrong) console.log(`wrong: ${line}`);
   console.log(`seed ${seed}: ${wrong.length === 0 ? "1 passed, 0 failed" : "0 passed, 1 failed"}`);
   process.exitCode = wrong.length === 0 ? 0 : 1;
 } finally {
+  clearTimeout(stuck);
   await engines?.[Symbol.asyncDispose]();
   await rm(folder, { recursive: true, force: true });
 }

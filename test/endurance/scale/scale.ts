@@ -30,6 +30,8 @@ export interface ScaleResult {
   readonly acknowledged: number;
   readonly refused: number;
   readonly kills: number;
+  /** How often each disturbance took place. */
+  readonly faults: Readonly<Record<string, number>>;
   /** Objects that killed hosts had left, and a sweep at the end has found. */
   readonly orphans: number;
   /** How often each command was answered with success. */
@@ -49,8 +51,14 @@ export async function scaleCycles(options: ScaleOptions): Promise<ScaleResult> {
   const hosts = new Map<string, Host>();
   const works = new Works(history, random, { hosts: () => [...hosts.values()], collecting });
   let kills = 0;
+  const disturbances: Record<string, number> = {};
   const start = async (name: string) => hosts.set(name, await startHost(folder, name, store));
   const names = Array.from({ length: count }, (_, at) => `host${at + 1}`);
+  // Where the run is given up.
+  const end = () => {
+    for (const { server } of hosts.values()) void server.kill();
+  };
+  process.once("exit", end);
   try {
     await Promise.all(names.map(start));
     await works.begin(hosts.get(names[0] as string) as Host);
@@ -72,6 +80,7 @@ export async function scaleCycles(options: ScaleOptions): Promise<ScaleResult> {
         load.on(hosts.get(victim.name) as Host);
       } else {
         works.disturbed = true;
+        disturbances[disturbance.name] = (disturbances[disturbance.name] ?? 0) + 1;
         await disturbance.begin();
         await load.made(CHANGES);
         await disturbance.end();
@@ -88,11 +97,13 @@ export async function scaleCycles(options: ScaleOptions): Promise<ScaleResult> {
     }
   } finally {
     await Promise.all([...hosts.values()].map(({ server }) => server.stop()));
+    process.off("exit", end);
   }
   // After a failure the engines are as it left them.
   const { faults, orphans } = history.wrong.length === 0 ? await auditStore(folder, store) : { faults: [], orphans: 0 };
   const { acknowledged, wrong } = history;
-  return { acknowledged, refused: works.refused, kills, orphans, counts: works.counts, wrong: [...wrong, ...faults] };
+  const { refused, counts } = works;
+  return { acknowledged, refused, kills, faults: disturbances, orphans, counts, wrong: [...wrong, ...faults] };
 }
 
 async function takesWrites(hosts: readonly Host[]): Promise<boolean> {

@@ -4,10 +4,11 @@ import { setTimeout as sleep } from "node:timers/promises";
 import { failure } from "../../../util/errors.ts";
 import type { Append, Appended, EngineEvents, LogEngine, Page } from "../engine.ts";
 import { decodeEntries, encodeEntries } from "../entries.ts";
-import type { Commit, Entry, HeldLock, Position, SegmentId } from "../log.ts";
+import type { Commit, HeldLock, Position, SegmentId } from "../log.ts";
 import { LogClient } from "../log_client.ts";
 import { History } from "./history.ts";
 import { Line, type Sql, SqlCounts } from "./line.ts";
+import { byteArray, lastChanges, marksOf } from "./rows.ts";
 import { channelOf, prepareSchema } from "./schema.ts";
 import { type SqlSettings, sqlSettings } from "./settings.ts";
 import { snapshotOf } from "./snapshot.ts";
@@ -79,6 +80,10 @@ class SqlEngine implements LogEngine {
   #sessionEnd = new AbortController();
   /** Names of the locks that this host has. */
   readonly #held = new Set<string>();
+  /** Of locks that this host has or asks for, one for each time. */
+  readonly #tokens = new Set<string>();
+  /** The database may have locks for this host that nobody here knows of. */
+  #owesLocks = false;
   #events: EngineEvents | undefined;
   #keeping: Promise<void> | undefined;
   /** The last commit that is known to exist. */
@@ -242,26 +247,34 @@ class SqlEngine implements LogEngine {
     const { session } = this;
     const { signal } = this.#sessionEnd;
     const token = randomUUID();
-    const [row] = await this.#ask(
-      this.#writer,
-      this.#options.commitMs,
-      "select SCHEMA.take_lock($1::text, $2::integer, $3::uuid) as fence",
-      [name, session, token],
-    );
-    const fence = row?.fence;
-    if (fence === null || fence === undefined) return undefined;
-    if (Number(fence) < 0) throw failure("SESSION_LOST");
+    this.#tokens.add(token);
     try {
-      return { result: await run({ name, fence: Number(fence), signal }) };
-    } finally {
-      // Otherwise it is free for other hosts when the session is over.
-      await this.#ask(
+      const [row] = await this.#ask(
         this.#writer,
         this.#options.commitMs,
-        "update SCHEMA.locks set session = null, token = null where name = $1::text and token = $2::uuid",
-        [name, token],
-      ).catch(() => {});
+        "select SCHEMA.take_lock($1::text, $2::integer, $3::uuid) as fence",
+        [name, session, token],
+      );
+      const fence = row?.fence;
+      if (fence === null || fence === undefined) return undefined;
+      if (Number(fence) < 0) throw failure("SESSION_LOST");
+      return { result: await run({ name, fence: Number(fence), signal }) };
+    } finally {
+      this.#tokens.delete(token);
+      await this.#freeLocks(this.#writer, this.#options.commitMs, session).catch(() => {
+        this.#owesLocks = true;
+      });
     }
+  }
+
+  /**
+   * Frees what the session has in the database and nobody here knows of: an answer to taking or freeing a lock was lost. A lock that
+   * is taken meanwhile may be lost by it, which its fence tells.
+   */
+  async #freeLocks(line: Line, withinMs: number, session: number): Promise<void> {
+    const free =
+      "update SCHEMA.locks set session = null, token = null where session = $1::integer and token <> all($2::text::uuid[])";
+    await this.#ask(line, withinMs, free, [session, `{${[...this.#tokens].join(",")}}`]);
   }
 
   async sessions(): Promise<readonly number[]> {
@@ -312,6 +325,11 @@ class SqlEngine implements LogEngine {
         const isDue = now - renewed >= renewMs;
         await this.#beat(isDue ? leaseMs / 1000 : null);
         if (isDue) renewed = now;
+        // With each renewal, too: what was asked of a database that stood still is done when it goes on.
+        if (isDue || this.#owesLocks) {
+          this.#owesLocks = false;
+          await this.#freeLocks(this.#keeper, refreshMs, this.session);
+        }
         if (now - trimmed >= TRIM_MS) {
           trimmed = now;
           await this.#ask(this.#keeper, refreshMs, trim, [keepCommits, keepMs / 1000]);
@@ -360,38 +378,3 @@ class SqlEngine implements LogEngine {
 }
 
 const behind: Page = { commits: [], more: false, behind: true };
-
-/** Of each key, as a statement changes a row once. */
-const lastChanges = (entries: readonly Entry[]): Map<string, Uint8Array | undefined> =>
-  new Map(entries.flatMap((entry) => (entry.kind === "metadata" ? entry.changes : [])));
-
-const byteArray = (values: readonly (Uint8Array | undefined)[]): string =>
-  `{${values.map((value) => (value ? `"\\\\x${Buffer.from(value).toString("hex")}"` : "NULL")).join(",")}}`;
-
-/** Rows of the tables that mirror the log. */
-function marksOf(entry: Entry): object[] {
-  if (entry.kind === "metadata") return [];
-  if (entry.kind === "segment") return [segmentMark(entry.segment)];
-  if (entry.kind === "replaced") {
-    return [...entry.segments.map((id) => ({ kind: "replaced", id })), ...entry.by.map(segmentMark)];
-  }
-  return [{ kind: entry.kind, epoch: entry.epoch, entry: encodeEntries([entry]).toString("base64") }];
-}
-
-const segmentMark = ({
-  id,
-  bytes,
-  blocks,
-  index,
-}: {
-  id: string;
-  bytes: number;
-  blocks: number;
-  index?: Uint8Array | undefined;
-}) => ({
-  kind: "segment",
-  id,
-  bytes,
-  blocks,
-  index: index && Buffer.from(index).toString("base64"),
-});

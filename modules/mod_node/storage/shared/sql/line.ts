@@ -147,7 +147,7 @@ export class Line {
         idle_in_transaction_session_timeout: LOCK_MS,
       },
       socket: () => {
-        if (isTaken) throw new Error("the connection was closed");
+        if (isTaken || socket.destroyed) throw new Error("the connection was closed");
         isTaken = true;
         return socket;
       },

@@ -298,3 +298,18 @@ test("removals are forgotten once no segment is as old, and sessions once they a
   assert.deepEqual(await rows(), { removals: 1, sessions: 1 });
   await a.close();
 });
+
+test("a lock is free again though the database was away when it was given back", { skip }, async () => {
+  const direct = await newStore();
+  const url = new URL(direct);
+  await using proxy = await FaultyTcp.start(Number(url.port));
+  url.port = String(proxy.port);
+  const host = await hostOf(url.href, { commitMs: 500 });
+  const other = await hostOf(direct);
+  const isFree = async () => (await other.log.withLock("gc", async () => true)) !== undefined;
+  await host.log.withLock("gc", async () => proxy.refuse());
+  assert.equal(await isFree(), false);
+  proxy.restore();
+  await eventually("what was given back is free", isFree, { every: 100 });
+  await Promise.all([host.close(), other.close()]);
+});

@@ -1,0 +1,38 @@
+/** What a commit is written as, beside its entries. */
+import { encodeEntries } from "../entries.ts";
+import type { Entry } from "../log.ts";
+
+/** Of each key, as a statement changes a row once. */
+export const lastChanges = (entries: readonly Entry[]): Map<string, Uint8Array | undefined> =>
+  new Map(entries.flatMap((entry) => (entry.kind === "metadata" ? entry.changes : [])));
+
+export const byteArray = (values: readonly (Uint8Array | undefined)[]): string =>
+  `{${values.map((value) => (value ? `"\\\\x${Buffer.from(value).toString("hex")}"` : "NULL")).join(",")}}`;
+
+/** Rows of the tables that mirror the log. */
+export function marksOf(entry: Entry): object[] {
+  if (entry.kind === "metadata") return [];
+  if (entry.kind === "segment") return [segmentMark(entry.segment)];
+  if (entry.kind === "replaced") {
+    return [...entry.segments.map((id) => ({ kind: "replaced", id })), ...entry.by.map(segmentMark)];
+  }
+  return [{ kind: entry.kind, epoch: entry.epoch, entry: encodeEntries([entry]).toString("base64") }];
+}
+
+const segmentMark = ({
+  id,
+  bytes,
+  blocks,
+  index,
+}: {
+  id: string;
+  bytes: number;
+  blocks: number;
+  index?: Uint8Array | undefined;
+}) => ({
+  kind: "segment",
+  id,
+  bytes,
+  blocks,
+  index: index && Buffer.from(index).toString("base64"),
+});
