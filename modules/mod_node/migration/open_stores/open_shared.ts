@@ -133,6 +133,6 @@ async function withPassword({ sql, sql_password }: SharedStoreSettings): Promise
 async function tellOfOwn({ stores }: Pick<Repo, "stores">, onNotice: Notice): Promise<void> {
   if (!(await exists(stores.blocks))) return;
   onNotice(
-    `the blocks in ${stores.blocks} are not used with a shared store: \`modhost node migrate\` brings them over`,
+    `the blocks in ${stores.blocks} are not used with a shared store: without node_store, dag/export gives what dag/import takes there`,
   );
 }

@@ -151,8 +151,7 @@ class SqlEngine implements LogEngine {
     );
     const head = Number(rows[0]?.head);
     const found = rows[0]?.found;
-    const isOther = known !== null && typeof found === "string" && found !== known;
-    if (after > head || isOther) {
+    if (after > head || (known !== null && typeof found === "string" && found !== known)) {
       this.#seen = head;
       this.#loseHistory();
       return behind;
@@ -353,6 +352,11 @@ class SqlEngine implements LogEngine {
   }
 
   #pageOf(head: Position, rows: readonly Row[]): Page {
+    // A look that began earlier may have other commits than those that this host has since written or read.
+    if (rows.some(({ pos, id }) => this.#history.contradicts(Number(pos), id))) {
+      this.#loseHistory();
+      return behind;
+    }
     for (const { pos, id } of rows) this.#history.note(Number(pos), id);
     const commits = rows.map(({ pos, author, payload }) => ({
       position: Number(pos),

@@ -9,6 +9,12 @@ export class History {
     if (typeof id === "string") this.#ids.set(position, id);
   }
 
+  /** The commit there is known by another id. */
+  contradicts(position: Position, id: unknown): boolean {
+    const known = this.#ids.get(position);
+    return known !== undefined && typeof id === "string" && id !== known;
+  }
+
   /** The id of a commit, null where it is not known; nobody asks for those before it again. */
   at(position: Position): string | null {
     for (const each of this.#ids.keys()) if (each < position) this.#ids.delete(each);

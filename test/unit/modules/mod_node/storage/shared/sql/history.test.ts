@@ -1,0 +1,15 @@
+import assert from "node:assert/strict";
+import { test } from "node:test";
+import { History } from "#node/storage/shared/sql/history.ts";
+
+test("a commit that is known by another id is noticed, also by a look that began before it was known", () => {
+  const history = new History();
+  history.note(2, "a");
+  history.note(3, "b");
+  assert.equal(history.at(3), "b");
+  assert.deepEqual([history.contradicts(3, "c"), history.contradicts(3, "b")], [true, false]);
+  assert.equal(history.contradicts(2, "x"), false, "those before are of no use any more");
+  assert.equal(history.contradicts(3, null), false, "the log has it no longer");
+  history.clear();
+  assert.equal(history.contradicts(3, "c"), false);
+});
