@@ -15,6 +15,12 @@ export function withDependants(instances: readonly Instance[], roots: readonly I
   return inOrder(instances.filter((instance) => reached.has(instance)));
 }
 
+/** The same by names, which need not be loaded. */
+export function namesWithDependants(instances: readonly Instance[], names: ReadonlySet<string>): Set<string> {
+  const roots = instances.filter(({ name }) => names.has(name));
+  return new Set([...names, ...withDependants(instances, roots).map(({ name }) => name)]);
+}
+
 /** Dependencies before those that need them; otherwise the order stays. */
 export function inOrder(instances: readonly Instance[]): Instance[] {
   const byKey = new Map(instances.map((instance) => [instance.key, instance]));

@@ -6,7 +6,7 @@ import type { ModuleCode } from "./code.ts";
 import { commitAll } from "./commit.ts";
 import { Deadline } from "./deadline.ts";
 import { Failures } from "./failures.ts";
-import { inOrder, withDependants } from "./graph.ts";
+import { inOrder, namesWithDependants, withDependants } from "./graph.ts";
 import { type Instance, type InstanceFacts, keyOf } from "./instance.ts";
 import { cycle, Instances } from "./instances.ts";
 import { moduleName } from "./locate.ts";
@@ -100,18 +100,12 @@ export class Modules {
 
   /** Names of those that say that they are shared, and of all that depend on them. */
   shared(): Set<string> {
-    return this.#withDependants(this.#deps.catalog.shared());
+    return namesWithDependants(this.#instances.live(), this.#deps.catalog.shared());
   }
 
   /** Names of those whose clients are told apart in this way, and of all that depend on them. */
   sticky(by: StickyBy): Set<string> {
-    return this.#withDependants(this.#deps.catalog.sticky(by));
-  }
-
-  #withDependants(names: ReadonlySet<string>): Set<string> {
-    const live = this.#instances.live();
-    const roots = live.filter(({ name }) => names.has(name));
-    return new Set([...names, ...withDependants(live, roots).map(({ name }) => name)]);
+    return namesWithDependants(this.#instances.live(), this.#deps.catalog.sticky(by));
   }
 
   #out(): ModuleState[] {

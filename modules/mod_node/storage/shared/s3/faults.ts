@@ -39,7 +39,7 @@ const PASSING_CODES = new Set([
   "XAmzContentSHA256Mismatch",
   "IncompleteBody",
 ]);
-/** Not implemented, insufficient storage. */
+/** Of the statuses from 500 on, those that no repetition changes. */
 const LASTING_STATUS = new Set([501, 505, 507]);
 
 /** Codes that say that the credentials are no longer good. */
