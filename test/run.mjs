@@ -35,10 +35,11 @@ const runner = spawn(
   [
     "--conditions=source",
     `--require=${support("unhooked.cjs")}`,
+    `--require=${support("time_limit.cjs")}`,
     "--test",
     // A test that hangs fails, instead of holding up the run; one of a busy machine has time, and so have the files that
     // share a process, which have it together.
-    "--test-timeout=1200000",
+    "--test-timeout=900000",
     // Half of the time a test file waits, for a network, a disk or a program. With two more than there are cores, two cores
     // had nothing to do for a tenth of the run.
     `--test-concurrency=${availableParallelism() + 4}`,

@@ -3,6 +3,7 @@
  * or those that the system has. As root they are run as another user, since they refuse it.
  */
 import { spawnSync } from "node:child_process";
+import { createHash } from "node:crypto";
 import {
   cpSync,
   existsSync,
@@ -74,7 +75,7 @@ function ofSystem(): Folder | undefined {
 
 /**
  * The package names its libraries without the links that programs look for, and may lie where another user cannot go: links
- * to it, or a copy, are kept in a temporary folder of this version.
+ * to it, or a copy, are kept in a temporary folder of this version and place.
  */
 function packaged(user: { uid: number; gid: number } | undefined): Folder | undefined {
   const native = nativeFolder();
@@ -82,7 +83,8 @@ function packaged(user: { uid: number; gid: number } | undefined): Folder | unde
   const { version } = JSON.parse(readFileSync(join(native, "../package.json"), "utf8")) as { version: string };
   const owner = process.getuid?.() ?? 0;
   const reachable = spawnSync("test", ["-x", join(native, "bin/postgres")], user ?? {}).status === 0;
-  const kept = join(tmpdir(), `modhost-postgres-${version}-${owner}${reachable ? "" : "-copy"}`);
+  const place = createHash("sha256").update(native).digest("hex").slice(0, 12);
+  const kept = join(tmpdir(), `modhost-postgres-${version}-${owner}-${reachable ? place : "copy"}`);
   if (!existsSync(kept)) make(kept, native, !reachable);
   // Others may write to the temporary folder, too.
   if (statSync(kept).uid !== owner) throw new Error(`${kept} belongs to somebody else: remove it`);

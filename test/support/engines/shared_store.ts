@@ -45,8 +45,9 @@ export async function sharedStore(): Promise<SharedStore> {
 }
 
 async function startEngines(): Promise<Engines> {
-  const [sql, s3] = await Promise.all([Postgres.start(), S3Server.start("bucket")]);
+  const s3 = await S3Server.start("bucket");
   s3.unref();
+  const sql = await Postgres.start();
   const folder = mkdtempSync(join(tmpdir(), "modhost-credentials-"));
   process.once("exit", () => rmSync(folder, { recursive: true, force: true }));
   const [user] = s3.users;

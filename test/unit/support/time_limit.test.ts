@@ -1,0 +1,21 @@
+import assert from "node:assert/strict";
+import { spawnSync } from "node:child_process";
+import { test } from "node:test";
+import { fileURLToPath } from "node:url";
+
+const limit = fileURLToPath(import.meta.resolve("#test/support/time_limit.cjs"));
+
+function run(program: string): { status: number | null; stderr: string } {
+  const env = { ...process.env, TEST_PROCESS_SECONDS: "0.2" };
+  return spawnSync(process.execPath, ["--require", limit, "--eval", program], { env, encoding: "utf8" });
+}
+
+test("a process of tests that an open server holds ends as a failure, and says what holds it", () => {
+  const { status, stderr } = run('require("node:net").createServer().listen(0, "127.0.0.1")');
+  assert.equal(status, 1);
+  assert.match(stderr, /did not end within 0\.2 s. What holds it: .*TCPServerWrap/);
+});
+
+test("the limit holds no process that has ended", () => {
+  assert.deepEqual(run("0").status, 0);
+});
