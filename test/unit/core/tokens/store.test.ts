@@ -45,13 +45,17 @@ async function opened(t: TestContext) {
   const path = join(folder, "tokens.json");
   const clock = { now: Date.now() };
   const errors: string[] = [];
+  const stores: TokenStore[] = [];
   const open = () => {
     const log = { error: (_format: string, ...values: unknown[]) => errors.push(values.join(" ")) };
     const store = new TokenStore({ path: () => path, log, now: () => clock.now });
-    t.after(() => store.close());
+    stores.push(store);
     return store;
   };
-  t.after(() => rm(folder, { recursive: true, force: true }));
+  t.after(async () => {
+    for (const store of stores) await store.close();
+    await rm(folder, { recursive: true, force: true });
+  });
   const store = open();
   const make = (wanted: Partial<NewToken> = {}): Promise<MadeToken> =>
     store.create({ name: "ci", scopes: ["*"], ...wanted }, "test");
