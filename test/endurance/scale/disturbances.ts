@@ -33,8 +33,8 @@ export class Engines implements AsyncDisposable {
   }
 
   static async start(): Promise<Engines> {
-    const { settings, s3 } = await sharedStore();
-    const proxy = await FaultyHttp.start(s3.endpoint);
+    const { settings } = await sharedStore();
+    const proxy = await FaultyHttp.start(settings.endpoint);
     const sql = await Postgres.start();
     const standby = await sql.standby({ synchronous: true });
     const url = `postgres://postgres@127.0.0.1:${sql.port},127.0.0.1:${standby.port}/postgres?schema=scale`;

@@ -54,14 +54,15 @@ export class Uploads {
   async abandonThose(isMeant: (key: string) => boolean, { signal }: Interruptible): Promise<number> {
     let count = 0;
     for (let markers: Record<string, string> | undefined = {}; markers !== undefined; ) {
-      const query = { uploads: "", prefix: this.#place.prefix, ...markers };
+      // Without the prefix, which MinIO takes for the whole name of one object.
+      const query = { uploads: "", ...markers };
       const page = await this.#requests.run("list", { signal }, (attempt) =>
         attempt.xml({ method: "GET", key: "", query }),
       );
       for (const upload of childrenOf(page, "Upload")) {
         const name = textOf(upload, "Key") ?? "";
-        const key = name.slice(query.prefix.length);
-        if (!name.startsWith(query.prefix) || !isMeant(key)) continue;
+        const key = name.slice(this.#place.prefix.length);
+        if (!name.startsWith(this.#place.prefix) || !isMeant(key)) continue;
         await this.#abandon(key, textOf(upload, "UploadId") ?? "", signal);
         count += 1;
       }

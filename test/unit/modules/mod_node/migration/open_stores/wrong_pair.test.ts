@@ -4,6 +4,8 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { describe, type TestContext, test } from "node:test";
 import { createNode, type Node } from "#node/index.ts";
+import { openS3 } from "#node/storage/shared/s3/client.ts";
+import { s3Settings } from "#node/storage/shared/settings.ts";
 import { noSharedStore, type SharedStore, sharedStore } from "#test/support/engines/shared_store.ts";
 
 describe("objects and a database that do not belong together are refused at the start", { skip: noSharedStore }, () => {
@@ -33,12 +35,14 @@ describe("objects and a database that do not belong together are refused at the 
   });
 
   test("another prefix, or an emptied bucket: every block would seem to be lost", async (t) => {
-    const { settings, s3, open, cid } = await stored(t);
+    const { settings, open, cid } = await stored(t);
     await assert.rejects(open({ s3: `${settings.s3}-other` }), /has none of the objects of this store/);
     // Nothing was written there that would make it right the next time.
     await assert.rejects(open({ s3: `${settings.s3}-other` }), /has none of the objects of this store/);
     assert.ok((await (await open()).block.get(cid)).length > 0);
-    s3.bucket("bucket").objects.clear();
+    const objects = openS3(s3Settings(settings));
+    t.after(() => objects.close());
+    for await (const facts of objects.list("")) await objects.delete(facts.map(({ key }) => key));
     await assert.rejects(open(), /has none of the objects of this store/);
   });
 });

@@ -3,14 +3,20 @@ import { after, test } from "node:test";
 import { openS3 } from "#node/storage/shared/s3/client.ts";
 import type { ObjectStore } from "#node/storage/shared/s3/objects.ts";
 import type { Limits } from "#node/storage/shared/s3/settings.ts";
+import { FaultyHttp } from "#test/support/engines/faulty_http.ts";
+import { type S3Engine, s3Programs } from "#test/support/engines/s3_programs.ts";
 import { S3Server } from "#test/support/engines/s3_server.ts";
-import { noVersitygw, type S3Engine, startVersitygw } from "#test/support/engines/versitygw.ts";
 import { fileOf, readStream, storeContract } from "./contract.ts";
 
 const URL = "s3://bucket/some/prefix";
 
-function open(endpoint: string, limits: Partial<Limits> = {}, settings = { url: URL }): ObjectStore {
-  const environment = { AWS_ACCESS_KEY_ID: "test", AWS_SECRET_ACCESS_KEY: "test-secret" };
+function open(
+  endpoint: string,
+  limits: Partial<Limits> = {},
+  settings = { url: URL },
+  secret = "test-secret",
+): ObjectStore {
+  const environment = { AWS_ACCESS_KEY_ID: "test", AWS_SECRET_ACCESS_KEY: secret };
   return openS3({ ...settings, endpoint, limits }, environment);
 }
 
@@ -25,18 +31,20 @@ storeContract(
   "the server of the tests",
   shared(() => S3Server.start("bucket")),
 );
-storeContract(
-  "versitygw",
-  shared(() => startVersitygw("bucket")),
-  { skip: noVersitygw },
-);
+for (const { name, missing, start } of s3Programs) {
+  storeContract(
+    name,
+    shared(() => start("bucket")),
+    { skip: missing },
+  );
+}
 
 const PART = 5 * 1024 * 1024;
 const large = Buffer.alloc(2 * PART + 1000, "a large object, in parts; ");
 
 for (const [name, skip, start] of [
   ["the server of the tests", false, () => S3Server.start("bucket")],
-  ["versitygw", noVersitygw, () => startVersitygw("bucket")],
+  ...s3Programs.map(({ name, missing, start }) => [name, missing, () => start("bucket")] as const),
 ] as const) {
   test(`${name}: a large object is sent in parts, as a new one only once, and nothing of it stays behind`, {
     skip,
@@ -141,6 +149,44 @@ test("what does not pass by itself says what to do", async () => {
   assert.equal(store.figures.put.requests, 1);
   await store.close();
 });
+
+for (const { name, missing, start } of s3Programs) {
+  test(`${name}: what it refuses says what to do, long lists go on, and uploads that were left behind are found`, {
+    skip: missing,
+  }, async (t) => {
+    await using server = await start("bucket");
+    const rejects = async (message: RegExp, settings?: { url: string }, secret?: string) => {
+      const store = open(server.endpoint, {}, settings, secret);
+      await assert.rejects(store.check(), message);
+      await store.close();
+    };
+    await rejects(/NoSuchBucket.*create the bucket/, { url: "s3://none" });
+    await rejects(/403 SignatureDoesNotMatch: .*check the credentials/, undefined, "another-secret");
+    t.mock.timers.enable({ apis: ["Date"], now: Date.now() - 3_600_000 });
+    await rejects(/403 RequestTimeTooSkewed: .* set it, and keep it right by NTP/);
+    t.mock.timers.reset();
+    const store = open(server.endpoint);
+    const keys = Array.from({ length: 1001 }, (_, index) => `k${String(index).padStart(5, "0")} &`);
+    await Promise.all(keys.map((key) => store.put(key, Buffer.alloc(1))));
+    const pages = await Array.fromAsync(store.list("k"));
+    assert.deepEqual(
+      pages.flat().map(({ key }) => key),
+      keys,
+    );
+    assert.ok(pages.length > 1);
+    await store.delete(keys);
+    assert.deepEqual(await Array.fromAsync(store.list("")), []);
+    await using proxy = await FaultyHttp.start(server.endpoint);
+    const refused = { status: 403, code: "AccessDenied" };
+    proxy.choose = (method, url) => (method === "DELETE" || url.includes("partNumber=2") ? refused : undefined);
+    const failing = open(proxy.endpoint, { part: PART });
+    await assert.rejects(failing.putNew("left", large), /AccessDenied/);
+    await failing.close();
+    assert.equal(await store.abandonUploads((key) => key === "left"), 1);
+    assert.equal(await store.abandonUploads(() => true), 0);
+    await store.close();
+  });
+}
 
 test("a store that is not there is unavailable", async () => {
   const server = await S3Server.start("bucket");

@@ -5,8 +5,8 @@ import type { ObjectStore } from "#node/storage/shared/s3/objects.ts";
 import type { Limits } from "#node/storage/shared/s3/settings.ts";
 import { atRandom, FaultyHttp, type HttpFault, INTERNAL_ERROR, SLOW_DOWN } from "#test/support/engines/faulty_http.ts";
 import { FaultyTcp } from "#test/support/engines/faulty_tcp.ts";
+import { s3Programs } from "#test/support/engines/s3_programs.ts";
 import { S3Server } from "#test/support/engines/s3_server.ts";
-import { noVersitygw, startVersitygw } from "#test/support/engines/versitygw.ts";
 import { eventually } from "#test/support/eventually.ts";
 import { seeded } from "#test/support/seeded.ts";
 import { readStream } from "./contract.ts";
@@ -207,7 +207,7 @@ test("credentials that the store no longer takes are replaced while it runs", as
 
 for (const [name, skip, start] of [
   ["the server of the tests", false, () => S3Server.start("bucket")],
-  ["versitygw", noVersitygw, () => startVersitygw("bucket")],
+  ...s3Programs.map(({ name, missing, start }) => [name, missing, () => start("bucket")] as const),
 ] as const) {
   test(`${name}: in a storm of faults, what was answered is so`, { skip }, async (context) => {
     const seed = Date.now() % 2 ** 31;
