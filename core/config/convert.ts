@@ -44,7 +44,8 @@ const readers: Readonly<Record<OptionType, Reader>> = {
   },
   path: (value, directory) =>
     typeof value === "string" && value !== "" ? resolve(directory, value.replace(/^~(?=[\\/]|$)/, homedir())) : refused,
-  enum: readText,
+  // Words such as 0.9 are numbers in YAML.
+  enum: (value) => readText(typeof value === "number" ? String(value) : value),
   strings: (value) => readList(value, readText),
   ports: (value) =>
     readList(value, (entry) => {

@@ -3,20 +3,22 @@ import { randomBytes } from "node:crypto";
 import type { NodeModule } from "modhost/node";
 import { knownToken } from "../../core/http/index.ts";
 import type { ListeningPort, Module } from "../../core/types.ts";
-import { multibaseTable, table } from "./commands/index.ts";
+import { pubsubIn, table } from "./commands/index.ts";
 import { multiaddrOf, reachable } from "./http/addresses.ts";
 import type { ApiSettings } from "./http/api.ts";
 import { type Authorization, authorizationsFrom } from "./http/authorizations.ts";
 import { type ConfiguredHeaders, sendableHeaders } from "./http/cors.ts";
 import { commandFigures } from "./http/figures.ts";
 import { GatewayFile } from "./http/gateway_file.ts";
-import { type Listening, openListeners } from "./http/listeners.ts";
+import { type Listening, openListeners, withFields } from "./http/listeners.ts";
 import { mountApi } from "./http/mount.ts";
+import { openPlaces, placesFrom } from "./http/places.ts";
 import { scopeFault } from "./http/token_scopes.ts";
 import { type Token, tokensFrom } from "./http/tokens.ts";
 import { mountWebUi, type WebUi } from "./http/webui.ts";
 import { options } from "./options.ts";
 import { CommandLog } from "./rpc/command_log.ts";
+import type { LevelName } from "./rpc/levels.ts";
 
 export { options };
 export const depends = ["http", "node"];
@@ -44,6 +46,9 @@ export interface LoadSettings {
 export default function load(module: ApiModule, { required = false, trusted = false }: LoadSettings = {}): HttpApi {
   const node = module.depends<NodeModule>("node");
   let listening: Listening = { api: [], gateway: [] };
+  const places = placesFrom(module.get_option("api_listeners"));
+  const wire = module.get_option("api_pubsub_wire");
+  const tableAt = (level: LevelName) => table.at(level, wire && pubsubIn(wire));
   const tokens = tokensFrom(module.get_option("api_tokens"));
   const own = ownToken();
   const withOwn = [...tokens, own.known];
@@ -53,7 +58,7 @@ export default function load(module: ApiModule, { required = false, trusted = fa
   const figures = commandFigures();
   module.provides("metrics", figures.provider);
   const api: ApiSettings = {
-    table: module.get_option_string("api_pubsub_wire") === "multibase" ? multibaseTable() : table,
+    table: tableAt(module.get_option("api_level")),
     log: new CommandLog(),
     figures,
     get tokens() {
@@ -87,6 +92,7 @@ export default function load(module: ApiModule, { required = false, trusted = fa
   if (module.serves()) {
     const { repo } = node.lowLevel;
     listening = openListeners(module as Module, repo, api, { required, changed: announce });
+    openPlaces(module as Module, places, (level) => withFields(api, { table: tableAt(level) }));
     module.on_release("the token of the config", repo.config.follow(["API.Authorizations"], announce));
   }
 

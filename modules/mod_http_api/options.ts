@@ -19,12 +19,28 @@ export const options = {
     default: [],
     describe: "Host names, besides localhost and loopback addresses, at which callers on this machine need no token.",
   },
+  api_level: {
+    type: "enum",
+    values: ["0.9", "0.43"],
+    default: "0.9",
+    describe:
+      "The level at which the API answers where two generations of clients differ: `0.9` as go-ipfs 0.9, `0.43` as Kubo 0.43. What is new in the latter is served at both.",
+  },
+  api_listeners: {
+    type: "any",
+    default: [],
+    example: [
+      { address: "/ip4/127.0.0.1/tcp/5001", level: "0.43" },
+      { mount: "/today/api/v0", level: "0.43" },
+    ],
+    describe:
+      "Further places of the API, each at a level of its own: addresses, as multiaddrs of TCP ports and Unix sockets, and paths on the ports of the host, which end with /api/v0.",
+  },
   api_pubsub_wire: {
     type: "enum",
     values: ["plain", "multibase"],
-    default: "plain",
     describe:
-      "Encoding of pubsub topics and messages in the API: `plain` as in go-ipfs 0.9, `multibase` for later clients.",
+      "Encoding of pubsub topics and messages in the API, at all levels: `plain` as in go-ipfs 0.9, `multibase` as in later versions. Left out, each level has its own.",
   },
   api_webui: {
     type: "string",

@@ -38,6 +38,7 @@ export const commands = {
       mhtype: { type: "string", default: "sha2-256", help: "Hash function." },
       mhlen: { type: "int", default: -1, help: "Length of the digest in bytes; -1 for its full length." },
       pin: { type: "bool", default: false, help: "Pin the blocks recursively." },
+      "allow-big-block": { type: "bool", since: "0.43", help: "Take blocks that peers do not exchange." },
     },
     returns: stream(blockStat),
     async *run({ node, files, options, signal, offline }) {

@@ -11,7 +11,7 @@ export const commands = {
     returns: value(
       fields("Command", { Name: "string", Subcommands: ["any"], Options: [fields({ Names: ["string"] })] }),
     ),
-    run: ({ table, options }) => commandTree(table.root, options.flags === true),
+    run: ({ table, options }) => commandTree(table, options.flags === true),
     text: (root) => `${commandLines(root as ListedCommand).join("\n")}\n`,
   }),
 } satisfies Commands;

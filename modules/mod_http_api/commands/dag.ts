@@ -29,6 +29,13 @@ export const commands = {
     help: "Returns a node as JSON.",
     readOnly: true,
     arguments: ref,
+    options: {
+      "output-codec": {
+        type: "string",
+        since: "0.43",
+        help: "Codec in which the node is returned, at the level 0.43.",
+      },
+    },
     returns: value("any"),
     async run({ node, arguments: { ref }, signal, offline }) {
       return new JsonText(await node.dag.json(ref, { signal, offline }));

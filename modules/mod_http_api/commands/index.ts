@@ -1,4 +1,5 @@
 /** All commands, group by group. */
+import type { Commands } from "../rpc/command.ts";
 import { Table } from "../rpc/table.ts";
 import { commands as add } from "./add.ts";
 import { commands as bitswap } from "./bitswap.ts";
@@ -77,7 +78,7 @@ const others = [
   urlstore,
 ];
 
-export const table = new Table([...others, commandsIn(plain)]);
+export const table = new Table([...others, commandsIn(plain)], { today: [commandsIn(multibase)] });
 
-/** The same commands, with pubsub topics and messages encoded as later clients expect. */
-export const multibaseTable = (): Table => new Table([...others, commandsIn(multibase)]);
+/** Pubsub with topics and messages in one encoding, whatever the level. */
+export const pubsubIn = (wire: "plain" | "multibase"): Commands => commandsIn(wire === "plain" ? plain : multibase);

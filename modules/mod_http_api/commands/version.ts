@@ -23,13 +23,13 @@ export const commands = {
       }),
     ),
     // Does not use the node, so that it works while none is open.
-    run() {
-      const { version, commit, repo, system, golang } = versionFacts();
+    run({ level: { version, repo } }) {
+      const { commit, system, golang } = versionFacts();
       return { Version: version, Commit: commit, Repo: repo, System: system, Golang: golang };
     },
-    text({ Version, Commit, Repo, System, Golang }, { options }) {
+    text({ Version, Commit, Repo, System, Golang }, { options, level: { program } }) {
       const committed = Commit === "" ? Version : `${Version}-${Commit}`;
-      const lines = [`go-ipfs version: ${committed}`, `Repo version: ${Repo}`, `System version: ${System}`];
+      const lines = [`${program} version: ${committed}`, `Repo version: ${Repo}`, `System version: ${System}`];
       if (options.all === true) return `${lines.join("\n")}\nGolang version: ${Golang}\n`;
       if (options.repo === true) return `${Repo}\n`;
       const shown = options.commit === true ? committed : Version;

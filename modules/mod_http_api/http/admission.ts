@@ -1,6 +1,5 @@
 /** Access checks on a request before its command is looked up, in the order of the reference. */
 
-import { apiVersion } from "modhost/node";
 import { encodePath, isForwarded, type StrangerReason, strangerReason } from "../../../core/http/index.ts";
 import type {
   HttpRequest,
@@ -11,12 +10,16 @@ import type {
   TokenRefusal,
   Tokens,
 } from "../../../core/types.ts";
+import type { Level } from "../rpc/levels.ts";
 import { type Authorization, authorizedBy, opens } from "./authorizations.ts";
 import { type ConfiguredHeaders, Cors } from "./cors.ts";
 import { plain } from "./respond.ts";
 import { permits, presented, type Token } from "./tokens.ts";
 
 export interface GateSettings {
+  readonly table: { readonly level: Level };
+  /** What stands before `/api/v0` in paths; nothing by default. Tokens name paths without it. */
+  readonly base?: string;
   readonly tokens: readonly Token[];
   /** The tokens of the server. */
   readonly serverTokens?: Tokens | undefined;
@@ -38,6 +41,8 @@ export interface Visit {
   readonly settings: GateSettings;
   /** Percent-decoded, but not normalized. */
   readonly path: string;
+  /** The same without the base: what tokens are for. */
+  readonly place: string;
   /** What the Authorization header of the request is; "wrong" if tokens are configured and it is none of them. */
   readonly caller: Token | Authorization | "wrong" | undefined;
   /** The token of the server that the request presents, or why that is not good; undefined where it presents none. */
@@ -87,7 +92,9 @@ export function visit(
   const caller = callerOf(request, settings);
   // One of the options goes on, whatever it looks like.
   const held = typeof caller === "object" ? undefined : settings.serverTokens?.identify(request, { basic: true });
-  return { request, settings, path, caller, held, components, methods, cors };
+  const { base = "" } = settings;
+  const place = path.startsWith(base) ? path.slice(base.length) : path;
+  return { request, settings, path, place, caller, held, components, methods, cors };
 }
 
 function callerOf(
@@ -111,37 +118,38 @@ function decoded(raw: string): string {
   });
 }
 
-function cleanPath({ path, request }: Visit): ResponseFields | undefined {
+function cleanPath({ path, request, settings }: Visit): ResponseFields | undefined {
   const kept: string[] = [];
   for (const component of path.split("/")) {
     if (component === "..") kept.pop();
     else if (component !== "" && component !== ".") kept.push(component);
   }
   const clean = `/${kept.join("/")}${path.endsWith("/") && kept.length > 0 ? "/" : ""}`;
-  return clean === path ? undefined : moved(request, clean);
+  return clean === path ? undefined : moved(request, clean, settings);
 }
 
-function wholePrefix({ path, components, request }: Visit): ResponseFields | undefined {
+function wholePrefix({ path, components, request, settings }: Visit): ResponseFields | undefined {
   return components?.length === 1 && components[0] === "" && !path.endsWith("/")
-    ? moved(request, `${path}/`)
+    ? moved(request, `${path}/`, settings)
     : undefined;
 }
 
-function moved({ method, url }: HttpRequest, path: string): ResponseFields {
+function moved({ method, url }: HttpRequest, path: string, { table: { level } }: GateSettings): ResponseFields {
+  const { status, words } = level.frame.moved;
   const location = `${encodePath(path)}${url.query === undefined ? "" : `?${url.query}`}`;
-  if (method !== "GET" && method !== "HEAD") return { status_code: 301, headers: { location }, body: "" };
-  const body = `<a href="${location.replaceAll("&", "&amp;").replaceAll('"', "&#34;")}">Moved Permanently</a>.\n\n`;
-  return { status_code: 301, headers: { location, content_type: "text/html; charset=utf-8" }, body };
+  if (method !== "GET" && method !== "HEAD") return { status_code: status, headers: { location }, body: "" };
+  const body = `<a href="${location.replaceAll("&", "&amp;").replaceAll('"', "&#34;")}">${words}</a>.\n\n`;
+  return { status_code: status, headers: { location, content_type: "text/html; charset=utf-8" }, body };
 }
 
-/** User agent of clients and servers of this API version, without the commit. */
-const apiAgent = `/go-ipfs/${apiVersion}/`;
-
-function versionMatches({ request, components }: Visit): ResponseFields | undefined {
+function versionMatches({ request, components, settings }: Visit): ResponseFields | undefined {
   const { user_agent: agent = "" } = request.headers;
   if (components === undefined || components[0] === "version") return undefined;
-  if (!agent.includes("/go-ipfs/") || agent === apiAgent) return undefined;
-  return plain(400, `api version mismatch (${apiAgent} != ${agent})`);
+  const { frame, traits } = settings.table.level;
+  if (!frame.gatedAgents.some((word) => agent.includes(word))) return undefined;
+  /** Of clients and servers of this version, without the commit. */
+  const own = `/${traits.program}/${traits.version}/`;
+  return agent === own ? undefined : plain(400, `api version mismatch (${own} != ${agent})`);
 }
 
 /** The text of Kubo. */
@@ -161,19 +169,20 @@ export function refusalAnswer({ status, message, headers }: TokenRefusal, cors: 
 const anyCommand: TokenNeed = { kind: "rpc-any" };
 
 /** Where the config has API.Authorizations, nobody learns anything without a secret, not even by a preflight. */
-function authorized({ settings, caller, held, path }: Visit): ResponseFields | undefined {
+function authorized({ settings, caller, held, place }: Visit): ResponseFields | undefined {
   if (settings.authorizations === undefined || held !== undefined) return undefined;
   if (typeof caller !== "object") return plain(403, denied);
-  return isAuthorization(caller) && !opens(caller, path) ? plain(403, denied) : undefined;
+  return isAuthorization(caller) && !opens(caller, place) ? plain(403, denied) : undefined;
 }
 
-function preflight({ request, cors }: Visit): ResponseFields | undefined {
+function preflight({ request, settings, cors }: Visit): ResponseFields | undefined {
   if (request.method !== "OPTIONS" || !request.headers.access_control_request_method) return undefined;
-  return { status_code: 200, headers: cors.preflight(), body: "" };
+  const { status, plainly } = settings.table.level.frame.preflight;
+  return { status_code: status, headers: cors.preflight(plainly), body: "" };
 }
 
 /** Requires a local caller or a secret and, over TCP, a known Host name as protection against DNS rebinding. */
-function mayCall({ request, settings, caller, held, path, cors }: Visit): ResponseFields | undefined {
+function mayCall({ request, settings, caller, held, place, cors }: Visit): ResponseFields | undefined {
   if (held !== undefined) {
     const isFor = "status" in held || held.allows(anyCommand);
     return isFor ? undefined : refusalAnswer((settings.serverTokens as Tokens).lacks(held, anyCommand), cors);
@@ -181,7 +190,7 @@ function mayCall({ request, settings, caller, held, path, cors }: Visit): Respon
   const refuse = (why: string) => plain(403, `403 - Forbidden: ${why}`, cors.headers());
   if (caller === "wrong") return refuse("that token is not one of the option api_tokens");
   if (caller !== undefined) {
-    if (isAuthorization(caller) || permits(caller, path)) return undefined;
+    if (isAuthorization(caller) || permits(caller, place)) return undefined;
     return refuse("that token is for other paths");
   }
   if (settings.requireToken === true) {

@@ -15,6 +15,7 @@ import type {
 import { type AnyCall, isCommand } from "../rpc/command.ts";
 import type { CommandLog } from "../rpc/command_log.ts";
 import { encoderOf } from "../rpc/encodings.ts";
+import { clashText, wordingOf } from "../rpc/levels.ts";
 import type { Operator } from "../rpc/operator.ts";
 import { find, loggable, type Parsed, parse, Refusal } from "../rpc/parse_call.ts";
 import type { Table } from "../rpc/table.ts";
@@ -95,7 +96,10 @@ export class Api {
         run.limit(durationOf(timeout as string | undefined));
         return run.parts(type);
       };
-      const parsed = await parse(found, request.url.query ?? "", { type, parts });
+      const parsed = await parse(found, request.url.query ?? "", { type, parts }, table.level.frame);
+      if (table.level.clashes[parsed.path]?.(parsed) === true) {
+        throw new Refusal(clashText(parsed.path, table.level));
+      }
       const closed = open === "paths" && token !== undefined ? closedPath(token, parsed) : undefined;
       if (closed === undefined) return await this.#run(run, parsed, headers);
       run.over();
@@ -114,7 +118,7 @@ export class Api {
   #run(run: Run, parsed: Parsed, base: ResponseHeaders): Promise<ResponseFields> | ResponseFields {
     const { table, log, figures, fault, node, operator } = this.#settings;
     const { entry, path, options } = parsed;
-    const headers = { ...serverHeaders(copiedHeaders(this.#settings.headers())), ...base };
+    const headers = { ...serverHeaders(copiedHeaders(this.#settings.headers()), table.level.traits), ...base };
     const refuse = (message: string) => {
       run.over();
       return plain(400, message, headers);
@@ -133,8 +137,11 @@ export class Api {
     const counted = figures.begin(path);
     const call = new TypedCall(parsed, run, headers, { table, log, node, operator });
     const trace = commandTrace(path);
+    const bytesType = table.level.frame.bytes[path] ?? "text/plain";
     const running = {
       call,
+      level: table.level,
+      bytesType: typeof bytesType === "string" ? bytesType : bytesType(options),
       encoder,
       headers,
       response: run.event.response,
@@ -256,6 +263,9 @@ class TypedCall implements AnyCall {
   get table() {
     return this.#around.table;
   }
+  get level() {
+    return this.#around.table.level.traits;
+  }
   get log() {
     return this.#around.log;
   }
@@ -267,6 +277,8 @@ class TypedCall implements AnyCall {
 
   // Bound functions, since commands destructure the call.
   readonly cidText = (level: "upgraded" | "kept" = "upgraded") => cidWriter(this.cidForm, level);
+
+  readonly wording = (thrown: unknown) => wordingOf(thrown, this.#around.table.level);
 
   readonly announce = (length: number) => {
     this.#headers.x_content_length = String(length);

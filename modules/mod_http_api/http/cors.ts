@@ -73,15 +73,16 @@ export class Cors {
     return { vary: "Origin", ...this.#grant(this.#request.method) };
   }
 
-  /** Headers of the response to a preflight request. */
-  preflight(): ResponseHeaders {
+  /** Headers of the response to a preflight request; `plainly`: see `Frame`. */
+  preflight(plainly = false): ResponseHeaders {
     const { access_control_request_method: method = "", access_control_request_headers: wanted = "" } =
       this.#request.headers;
-    const vary = ["Origin", "Access-Control-Request-Method", "Access-Control-Request-Headers"];
+    const varying = ["Origin", "Access-Control-Request-Method", "Access-Control-Request-Headers"];
+    const vary = plainly ? varying.join(", ") : varying;
     const names = wanted.split(/[\s,]+/).filter((name) => name !== "");
     const grant = names.every((name) => this.#rules.headers.has(name.toLowerCase())) ? this.#grant(method) : {};
     if (grant.access_control_allow_origin === undefined) return { vary };
-    const allowed = names.length === 0 ? undefined : names.map(canonical).join(", ");
+    const allowed = names.length === 0 ? undefined : plainly ? wanted : names.map(canonical).join(", ");
     return {
       vary,
       ...grant,

@@ -22,14 +22,18 @@ const noContent =
 
 type Section = "Addresses.API" | "Addresses.Gateway";
 
-interface ApiService {
+/** The API, or the read-only commands, at some addresses. */
+export interface Served {
   readonly name: string;
-  readonly section: Section;
   readonly settings: ApiSettings;
-  /** Of Unix sockets. */
-  readonly isLocal: boolean;
   /** Kind of the items that other modules show here, beside the commands. */
   readonly pages?: "rpc-page" | "gateway-page";
+}
+
+interface ApiService extends Served {
+  readonly section: Section;
+  /** Of Unix sockets. */
+  readonly isLocal: boolean;
 }
 
 /**
@@ -175,17 +179,18 @@ class ConfiguredAddresses {
 
 type ChangeEndpoints = (endpoints: readonly NetEndpoint[]) => Promise<void>;
 
-const local = (settings: ApiSettings): ApiSettings => withFields(settings, { isLocal: true });
+export const local = (settings: ApiSettings): ApiSettings => withFields(settings, { isLocal: true });
 
 /** The same settings, which go on changing with those that were given, except for some fields. */
-const withFields = (settings: ApiSettings, fields: Partial<ApiSettings>): ApiSettings =>
+export const withFields = (settings: ApiSettings, fields: Partial<ApiSettings>): ApiSettings =>
   Object.assign(Object.create(settings), fields);
 
-function openAt(
+/** `endpoints_change` is given the means to change the endpoints later. */
+export function openAt(
   module: Module,
-  { name, settings, pages: kind }: ApiService,
+  { name, settings, pages: kind }: Served,
   endpoints: readonly NetEndpoint[],
-  endpoints_change: (change: ChangeEndpoints) => void,
+  endpoints_change: (change: ChangeEndpoints) => void = () => {},
 ): void {
   const grace = module.get_option_period("unload_grace") ?? 10;
   const { settings: limits, koa, watchMiddleware, beside } = module.depends<HttpModule>("http");

@@ -5,9 +5,11 @@ import { openApi } from "../rpc/openapi.ts";
 import type { Table } from "../rpc/table.ts";
 import { Api, type ApiSettings } from "./api.ts";
 
+/** With a base in the settings, it is at `BASE/api/v0/...`. */
 export function mountApi(module: Module, settings: ApiSettings): void {
   const route = apiRoutes(new Api(settings), settings.table);
-  module.provides("http", { route, streaming_uploads: true, cors: { enabled: false } });
+  const place = settings.base === undefined ? {} : { default_path: `${settings.base}/api` };
+  module.provides("http", { ...place, route, streaming_uploads: true, cors: { enabled: false } });
 }
 
 /** Routes every method, so that errors for unsupported methods also come from the API. */

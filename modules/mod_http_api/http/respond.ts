@@ -1,8 +1,9 @@
 /** Turns the result of a command into an HTTP response. */
-import { apiVersion, Lending, retryAfter } from "modhost/node";
+import { Lending, retryAfter } from "modhost/node";
 import type { HttpResponse, PooledBody, ResponseFields, ResponseHeaders } from "../../../core/types.ts";
 import { type AnyCall, Bytes, type BytesOptions, Listing } from "../rpc/command.ts";
 import { type Encoder, failureOf } from "../rpc/encodings.ts";
+import type { Level, LevelTraits } from "../rpc/levels.ts";
 
 const streamError = "X-Stream-Error";
 const announced = "X-Stream-Output, X-Chunked-Output, X-Content-Length";
@@ -11,8 +12,8 @@ const announced = "X-Stream-Output, X-Chunked-Output, X-Content-Length";
  * Headers of every response to a call that passed the access checks and argument parsing. Contents are whatever somebody
  * has added: no browser shall guess a page in them.
  */
-export function serverHeaders(configured: ResponseHeaders): ResponseHeaders {
-  return { x_content_type_options: "nosniff", ...configured, server: `go-ipfs/${apiVersion}` };
+export function serverHeaders(configured: ResponseHeaders, { program, version }: LevelTraits): ResponseHeaders {
+  return { x_content_type_options: "nosniff", ...configured, server: `${program}/${version}` };
 }
 
 /** A plain text error as written by Go's `http.Error`. */
@@ -23,6 +24,9 @@ export function plain(status: number, message: string, headers: ResponseHeaders 
 
 export interface Running {
   readonly call: AnyCall;
+  readonly level: Level;
+  /** Content type of raw bytes. */
+  readonly bytesType: string;
   readonly encoder: Encoder;
   readonly headers: ResponseHeaders;
   readonly response: HttpResponse;
@@ -83,7 +87,7 @@ function answer({ headers, response }: Running, { status = 200, headers: own, bo
 }
 
 function failureAnswer(running: Running, thrown: unknown): ResponseFields {
-  const failure = failureOf(thrown);
+  const failure = failureOf(thrown, running.level);
   const { encoder } = running;
   const wait = retryAfter(thrown);
   const headers = { content_type: encoder.failureType, ...(wait === undefined ? {} : { retry_after: String(wait) }) };
@@ -99,7 +103,7 @@ function valueAnswer(running: Running, value: unknown): ResponseFields {
   } catch (thrown) {
     // The value cannot be encoded. The reference has sent the headers by then, so the error goes into the trailer.
     running.failed(thrown);
-    return answer(running, { headers, body: "", late: () => failureOf(thrown).message });
+    return answer(running, { headers, body: "", late: () => failureOf(thrown, running.level).message });
   }
 }
 
@@ -137,7 +141,7 @@ function emptyAnswer(running: Running): ResponseFields {
 }
 
 function bytesAnswer(running: Running, { source, options: { length, release } }: Bytes): ResponseFields {
-  const headers: ResponseHeaders = { content_type: "text/plain", x_stream_output: "1" };
+  const headers: ResponseHeaders = { content_type: running.bytesType, x_stream_output: "1" };
   if (length !== undefined) headers.x_content_length = String(length);
   const asIs = (bytes: Uint8Array) => bytes;
   if (release === undefined) return streamed(running, headers, source[Symbol.asyncIterator](), asIs);
@@ -195,7 +199,7 @@ function streamed<T>(
         previous = result.value;
         return { done: false, value: piece };
       } catch (thrown) {
-        late = failureOf(thrown).message;
+        late = failureOf(thrown, running.level).message;
         running.failed(thrown);
         return await end().catch(() => ({ done: true, value: undefined }) as const);
       }

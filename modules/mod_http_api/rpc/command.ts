@@ -22,6 +22,7 @@
 import { type CidForm, type ConfigPath, goJson, type Node, type WaitingKey } from "modhost/node";
 import type { CID } from "multiformats/cid";
 import type { CommandLog } from "./command_log.ts";
+import type { Dated, Level, LevelTraits } from "./levels.ts";
 import type { Operator } from "./operator.ts";
 import type { Shape, ValueOf } from "./shape.ts";
 import type { FileTree } from "./uploads.ts";
@@ -51,7 +52,7 @@ export interface Argument {
 /** `int` and `uint` are 32 bits wide. `list` is a string flag that may be repeated. */
 export type OptionType = "bool" | "int" | "int64" | "uint" | "uint64" | "float64" | "string" | "list";
 
-export interface Option {
+export interface Option extends Dated {
   readonly type: OptionType;
   readonly help: string;
   /** Alternative names, listed by `commands`. */
@@ -182,7 +183,7 @@ export type ArgumentValues<A extends readonly Argument[]> = {
 };
 
 /** A group of commands. Its options apply to every command in it. */
-export interface Group<O extends Options = Options> {
+export interface Group<O extends Options = Options> extends Dated {
   readonly help: string;
   readonly options: O;
   /** Further text for the reference page. */
@@ -205,6 +206,8 @@ export interface Call<A, O> {
   readonly offline: boolean;
   readonly node: Node;
   readonly table: CommandTree;
+  /** What differs by the level at which the call is answered. */
+  readonly level: LevelTraits;
   /** Running and finished commands, for `diag/cmds`. */
   readonly log: CommandLog;
   /** Control over the process that runs the node. @throws NodeError if the API has none */
@@ -216,6 +219,8 @@ export interface Call<A, O> {
    * whenever a base is given, as the high-level commands do. @throws NodeError for an unknown base
    */
   cidText(level?: "upgraded" | "kept"): (cid: CID) => string;
+  /** The text of a failure, as clients of this level know it. */
+  wording(thrown: unknown): string;
   /** Sets X-Content-Length like the `length` of `bytes`, but keeps it on the response even if `run` fails afterwards. */
   announce(length: number): void;
   /** Sets X-Modhost-Config-Waits, on the response of a failed `run` too: what is configured and not in force. */
@@ -240,7 +245,7 @@ export type Effect = "read" | "write";
  */
 export type MfsUse = "look" | "make" | "change" | "into" | "copy";
 
-interface Traits {
+interface Traits extends Dated {
   /** One sentence. */
   readonly help: string;
   /** Further text for the reference page. */
@@ -318,6 +323,8 @@ export interface NamedOption {
 /** The commands of an API, as one of them sees them. */
 export interface CommandTree {
   readonly root: TableNode;
+  /** Of the API: what came later than it is served and not listed. */
+  readonly level: Level;
 }
 
 const declaring =

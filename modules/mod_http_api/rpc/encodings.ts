@@ -3,6 +3,7 @@
 import { goJson, type NodeError } from "modhost/node";
 import type { AnyCall, Command, Encoding, Group, Listing } from "./command.ts";
 import { isCommand } from "./command.ts";
+import { type Level, wordingOf } from "./levels.ts";
 import { escapeXml, toXml } from "./xml.ts";
 
 /** An error as it is sent to clients. */
@@ -99,7 +100,7 @@ export function encoderOf(entry: Command | Group, name: string): Encoder | undef
 }
 
 /** Converts anything thrown to the error for the client. */
-export function failureOf(thrown: unknown): Failure {
+export function failureOf(thrown: unknown, level: Level): Failure {
   const { kind } = (typeof thrown === "object" && thrown !== null ? thrown : {}) as Partial<NodeError>;
-  return { message: thrown instanceof Error ? thrown.message : String(thrown), code: kind === "client" ? 1 : 0 };
+  return { message: wordingOf(thrown, level), code: kind === "client" ? 1 : 0 };
 }

@@ -1,5 +1,6 @@
 /** The command tree as listed by `commands`. */
-import type { Option, TableNode } from "./command.ts";
+import type { Command, CommandTree, Group, Option, TableNode } from "./command.ts";
+import { isListedAt, type Level } from "./levels.ts";
 
 export interface ListedCommand {
   readonly Name: string;
@@ -11,14 +12,27 @@ export interface ListedCommand {
 const rootName = "ipfs";
 
 /** With `flags`, the options of every command are listed; those of the root always are. */
-export function commandTree({ path, name, entry, children }: TableNode, flags: boolean): ListedCommand {
+export function commandTree({ root, level }: CommandTree, flags: boolean): ListedCommand {
+  return listed(root, flags, level);
+}
+
+function listed(node: TableNode, flags: boolean, level: Level): ListedCommand {
+  const { path, name, entry } = node;
   const isRoot = path === "";
   return {
     Name: isRoot ? rootName : name,
-    Subcommands: [...children.values()].map((child) => commandTree(child, flags)),
-    Options: flags || isRoot ? Object.entries(entry.options).flatMap(([long, option]) => namesOf(long, option)) : [],
+    Subcommands: childrenAt(node, level).map((child) => listed(child, flags, level)),
+    Options: flags || isRoot ? optionsAt(entry, level).flatMap(([long, option]) => namesOf(long, option)) : [],
   };
 }
+
+/** What a level lists below a command or group. */
+export const childrenAt = ({ children }: TableNode, level: Level): TableNode[] =>
+  [...children.values()].filter(({ entry }) => isListedAt(entry, level));
+
+/** The options of its own that a level lists. */
+export const optionsAt = ({ options }: Command | Group, level: Level): [name: string, option: Option][] =>
+  Object.entries(options).filter(([, option]) => isListedAt(option, level));
 
 /** Hidden options are accepted but not listed. */
 function namesOf(name: string, { aliases = [], hidden }: Option): { Names: readonly string[] }[] {

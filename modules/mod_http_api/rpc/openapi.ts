@@ -1,6 +1,5 @@
 /** Builds the OpenAPI 3.1 document from the command table. */
 
-import { apiVersion } from "modhost/node";
 import { type Argument, type Command, type NamedOption, type Option, summaryOf } from "./command.ts";
 import type { Fields, Scalar, Shape } from "./shape.ts";
 import { globalOptionNames, type Table } from "./table.ts";
@@ -63,16 +62,14 @@ export function openApi(table: Table): string {
     openapi: "3.1.0",
     info: {
       title: "Node RPC API",
-      version: apiVersion,
+      version: table.level.traits.version,
       description: "Commands are called by POST. Answers of more than one value are JSON values, one a line.",
     },
     security: [{}, { bearer: [] }, { basic: [] }],
     paths,
     components: {
       securitySchemes: { bearer: { type: "http", scheme: "bearer" }, basic: { type: "http", scheme: "basic" } },
-      parameters: Object.fromEntries(
-        [...table.root.options].flatMap(([name, known]) => (name === known.name ? [[name, parameterOf(known)]] : [])),
-      ),
+      parameters: Object.fromEntries(listed(table.root.options).map(([name, known]) => [name, parameterOf(known)])),
       responses: {
         refused: text("The call cannot be right: an argument or a flag"),
         forbidden: text("The caller, or the page that calls, may not"),
@@ -82,6 +79,10 @@ export function openApi(table: Table): string {
   };
   return `${JSON.stringify(document)}\n`;
 }
+
+/** Options by their long names. */
+const listed = (options: ReadonlyMap<string, NamedOption>) =>
+  [...options].filter(([name, known]) => name === known.name && known.option.hidden !== true);
 
 function failedResponse(description: string): Json {
   const schema = {
@@ -93,8 +94,8 @@ function failedResponse(description: string): Json {
 }
 
 function operation(table: Table, path: string, command: Command): Json {
-  const options = [...(table.node(path)?.options ?? [])].filter(([name, known]) => name === known.name);
-  const own = options.filter(([name, { option }]) => option.hidden !== true && !globalOptionNames.has(name));
+  const options = listed(table.node(path)?.options ?? new Map());
+  const own = options.filter(([name]) => !globalOptionNames.has(name));
   const shared = options.filter(([name]) => globalOptionNames.has(name));
   const reference = (response: string) => ({ $ref: `#/components/responses/${response}` });
   return {

@@ -43,6 +43,11 @@ export interface Body {
   parts(options: Parsed["options"]): AsyncIterable<UploadPart>;
 }
 
+export interface ParseOptions {
+  /** Whether `;` separates pairs of the query; true by default. */
+  readonly semicolons?: boolean;
+}
+
 export interface Parsed {
   readonly path: string;
   readonly entry: Command | Group;
@@ -52,12 +57,19 @@ export interface Parsed {
   /** All argument values, as text. */
   readonly given: readonly string[];
   readonly files: FileTree;
+  /** Whether the body is multipart. */
+  readonly hasBody: boolean;
 }
 
 /** @throws Refusal */
-export async function parse({ node, argument }: Found, query: string, body: Body): Promise<Parsed> {
+export async function parse(
+  { node, argument }: Found,
+  query: string,
+  body: Body,
+  { semicolons }: ParseOptions = {},
+): Promise<Parsed> {
   const values: Value[] = argument === undefined ? [] : [argument];
-  const flags = sort(node, query, values);
+  const flags = sort(node, pairsOf(query, semicolons), values);
   const { entry } = node;
   const declared = isCommand(entry) ? entry.arguments : [];
   const isMultipart = checkBody(body.type);
@@ -74,14 +86,14 @@ export async function parse({ node, argument }: Found, query: string, body: Body
   const short = missingArgument(declared, values.length);
   if (short !== undefined) throw new Refusal(`argument ${quote(short)} is required`);
   const given = values.map(textOf);
-  return { path: node.path, entry, arguments: assign(declared, values), options, given, files };
+  return { path: node.path, entry, arguments: assign(declared, values), options, given, files, hasBody: isMultipart };
 }
 
 /** Splits the query: appends values of `arg` to `values` and returns known flags by long name. */
-function sort(node: TableNode, query: string, values: Value[]): Map<string, string[]> {
+function sort(node: TableNode, pairs: Iterable<[string, Value]>, values: Value[]): Map<string, string[]> {
   const flags = new Map<string, string[]>();
   const spelled = new Map<string, string[]>();
-  for (const [name, value] of pairsOf(query)) {
+  for (const [name, value] of pairs) {
     if (name === "arg") {
       values.push(value);
       continue;

@@ -1,4 +1,4 @@
-/** Parses query strings as Go up to 1.16 does. */
+/** Parses query strings as Go does: up to 1.16, where `;` separates pairs like `&`, and later, where it has no place. */
 import { isUtf8 } from "node:buffer";
 
 /** Text, or bytes that are not valid UTF-8. */
@@ -26,10 +26,10 @@ export function unescapeQuery(raw: string): Value | undefined {
   }
 }
 
-/** Pairs in order of appearance. `;` separates them like `&`; pairs with a malformed escape are dropped. */
-export function* pairsOf(query: string): Generator<[name: string, value: Value]> {
-  for (const pair of query.split(/[&;]/)) {
-    if (pair === "") continue;
+/** Pairs in order of appearance; those with a malformed escape are dropped, and those with `;` where it is no separator. */
+export function* pairsOf(query: string, semicolons = true): Generator<[name: string, value: Value]> {
+  for (const pair of query.split(semicolons ? /[&;]/ : "&")) {
+    if (pair === "" || pair.includes(";")) continue;
     const at = pair.indexOf("=");
     const name = unescapeQuery(at < 0 ? pair : pair.slice(0, at));
     const value = unescapeQuery(at < 0 ? "" : pair.slice(at + 1));

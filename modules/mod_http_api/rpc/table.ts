@@ -1,13 +1,17 @@
 /** The tree of commands. */
+import { NodeError } from "modhost/node";
 import {
   type Command,
   type Commands,
   type CommandTree,
   type Group,
   isCommand,
+  nothing,
   type Options,
   type TableNode,
+  writeCommand,
 } from "./command.ts";
+import { isListedAt, type Level, type LevelName, levels } from "./levels.ts";
 
 /** Options accepted by every command. */
 export const globalOptions = {
@@ -23,16 +27,33 @@ export const globalOptions = {
   encoding: { type: "string", aliases: ["enc"], default: "json", help: "Encoding of the response: json, text or xml." },
   "stream-channels": { type: "bool", help: "Stream the response; has no effect here." },
   timeout: { type: "string", help: 'Time after which the call is given up, such as "30s" or "1m".' },
+  "api-auth": { type: "string", since: "0.43", secret: true, help: "The secret of a call; has no effect here." },
+  "repo-dir": { type: "string", since: "0.43", help: "Path of the repo; has no effect here." },
+  "config-file": { type: "string", since: "0.43", help: "Path of the configuration; has no effect here." },
 } as const satisfies Options;
 
 export const globalOptionNames: ReadonlySet<string> = new Set(Object.keys(globalOptions));
 
+export interface TableSettings {
+  /** Default: that of go-ipfs 0.9. */
+  readonly level?: Level;
+  /** The declarations of the level 0.43 that differ from those in the parts, in the place of these. */
+  readonly today?: readonly Commands[];
+}
+
 export class Table implements CommandTree {
   readonly root: TableNode;
+  readonly level: Level;
+  readonly #parts: readonly Commands[];
+  readonly #today: readonly Commands[];
   readonly #nodes: ReadonlyMap<string, TableNode>;
+  readonly #others = new Map<LevelName, Table>();
 
   /** Builds the tree. @throws Error for inconsistent declarations, which are bugs */
-  constructor(parts: readonly Commands[]) {
+  constructor(parts: readonly Commands[], { level = levels["0.9"], today = [] }: TableSettings = {}) {
+    this.level = level;
+    this.#parts = parts;
+    this.#today = today;
     const entries = new Map<string, Command | Group>();
     for (const [path, entry] of parts.flatMap((part) => Object.entries(part))) {
       if (entries.has(path)) throw new Error(`The command ${path} is declared twice`);
@@ -40,10 +61,28 @@ export class Table implements CommandTree {
     }
     const nodes = new Map<string, TableNode>();
     const root: Group = { help: "The commands of the node.", options: globalOptions };
-    this.root = grow({ name: "", path: "", entry: root, above: new Map(), entries, nodes });
+    this.root = grow({ name: "", path: "", entry: root, above: new Map(), entries, nodes, level });
     for (const path of entries.keys())
       if (!nodes.has(path)) throw new Error(`The command ${path} has no group above it`);
     this.#nodes = nodes;
+  }
+
+  /**
+   * The same commands at a level. `chosen` are declarations that an operator has chosen in the place of the level's own:
+   * no call of them clashes with it.
+   */
+  at(name: LevelName, chosen: Commands = {}): Table {
+    if (Object.keys(chosen).length > 0) return this.#made(name, chosen);
+    const known = this.#others.get(name) ?? this.#made(name, {});
+    this.#others.set(name, known);
+    return known;
+  }
+
+  #made(name: LevelName, chosen: Commands): Table {
+    const own = levels[name];
+    const clashes = Object.fromEntries(Object.entries(own.clashes).filter(([path]) => !(path in chosen)));
+    const declared = Object.assign({}, ...this.#parts, ...(name === "0.43" ? this.#today : []), chosen);
+    return new Table([withoutGone(declared, own)], { level: { ...own, clashes } });
   }
 
   /** The entry at a path; undefined if there is none. */
@@ -54,7 +93,7 @@ export class Table implements CommandTree {
   /** A table with only the read-only commands and their groups, for the gateway port. */
   readOnly(): Table {
     const kept: Record<string, Command | Group> = {};
-    for (const [path, command] of this.commands()) {
+    for (const [path, command] of this.#all()) {
       if (command.readOnly !== true) continue;
       kept[path] = command;
       for (let at = path.lastIndexOf("/"); at > 0; at = path.lastIndexOf("/", at - 1)) {
@@ -63,16 +102,43 @@ export class Table implements CommandTree {
         if (!isCommand(entry) || entry.readOnly === true) kept[above] = entry;
       }
     }
-    return new Table([kept]);
+    return new Table([kept], { level: this.level });
   }
 
-  /** All commands, sorted by path. */
+  /** All commands that the level lists, sorted by path. */
   commands(): [path: string, command: Command][] {
+    return this.#all().filter(([, command]) => isListedAt(command, this.level));
+  }
+
+  #all(): [path: string, command: Command][] {
     const all: [string, Command][] = [];
     for (const [path, { entry }] of this.#nodes) if (isCommand(entry)) all.push([path, entry]);
     return all.sort(([one], [other]) => (one < other ? -1 : 1));
   }
 }
+
+/** What a level has taken away is not there, or says so. */
+function withoutGone(declared: Commands, { gone }: Level): Commands {
+  const left: Record<string, Command | Group> = {};
+  for (const [path, entry] of Object.entries(declared)) {
+    const parts = path.split("/");
+    const above = parts.map((_, at) => parts.slice(0, at + 1).join("/")).find((each) => each in gone);
+    if (above === undefined) left[path] = entry;
+    else if (gone[above] !== undefined) left[path] = refusing(gone[above]);
+  }
+  return left;
+}
+
+/** Answers with the same failure whatever is asked. */
+const refusing = (text: string): Command =>
+  writeCommand({
+    help: "Was removed.",
+    deprecated: true,
+    returns: nothing,
+    run() {
+      throw new NodeError(text);
+    },
+  });
 
 interface Growth {
   readonly name: string;
@@ -81,15 +147,16 @@ interface Growth {
   readonly above: TableNode["options"];
   readonly entries: ReadonlyMap<string, Command | Group>;
   readonly nodes: Map<string, TableNode>;
+  readonly level: Level;
 }
 
-function grow({ name, path, entry, above, entries, nodes }: Growth): TableNode {
+function grow({ name, path, entry, above, entries, nodes, level }: Growth): TableNode {
   if (isCommand(entry)) check(path, entry);
   const options = new Map(above);
   for (const [long, option] of Object.entries(entry.options)) {
     for (const each of [long, ...(option.aliases ?? []), ...(option.hiddenAliases ?? [])]) {
       if (options.has(each)) throw new Error(`The option ${each} of ${path} is declared twice`);
-      options.set(each, { name: long, option });
+      options.set(each, { name: long, option: isListedAt(option, level) ? option : { ...option, hidden: true } });
     }
   }
   const children = new Map<string, TableNode>();
@@ -102,7 +169,7 @@ function grow({ name, path, entry, above, entries, nodes }: Growth): TableNode {
     if (isCommand(child) && child.group !== undefined && child.group !== entry) {
       throw new Error(`The command ${below} names another group than ${path}`);
     }
-    children.set(rest, grow({ name: rest, path: below, entry: child, above: options, entries, nodes }));
+    children.set(rest, grow({ name: rest, path: below, entry: child, above: options, entries, nodes, level }));
   }
   return node;
 }

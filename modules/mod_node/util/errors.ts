@@ -90,10 +90,20 @@ const passing: ReadonlySet<FailureCode> = new Set(["STORE_UNAVAILABLE", "SESSION
 /** Seconds to wait before what is unavailable is asked for again. */
 const RETRY_SECONDS = 5;
 
+/** What a failure is about, by name: what its text has, and what another text for it may need. */
+export type FailureDetails = Readonly<Record<string, string | number>>;
+
 type Details<T extends string> = T extends `${string}{${infer Name}}${infer Rest}` ? Name | Details<Rest> : never;
-type DetailsOf<C extends FailureCode> = Record<Details<(typeof failures)[C]>, string | number>;
+type DetailsOf<C extends FailureCode> = Record<Details<(typeof failures)[C]>, string | number> & FailureDetails;
 
 const brand = Symbol.for("modhost.NodeError");
+
+export interface FailureOptions {
+  readonly code?: FailureCode | undefined;
+  readonly kind?: FailureKind;
+  readonly details?: FailureDetails | undefined;
+  readonly cause?: unknown;
+}
 
 /** A failure with a text for the client. `code` is undefined for those that are not in the table. */
 export class NodeError extends Error {
@@ -101,10 +111,13 @@ export class NodeError extends Error {
   readonly [brand] = true;
   readonly code: FailureCode | undefined;
   readonly kind: FailureKind;
+  /** Undefined for those that are not in the table, and for those that have none. */
+  readonly details: FailureDetails | undefined;
 
-  constructor(message: string, options: { code?: FailureCode; kind?: FailureKind; cause?: unknown } = {}) {
+  constructor(message: string, options: FailureOptions = {}) {
     super(message, options.cause === undefined ? undefined : { cause: options.cause });
     this.code = options.code;
+    this.details = options.details;
     this.kind = options.kind ?? "failure";
   }
 
@@ -114,17 +127,18 @@ export class NodeError extends Error {
   }
 }
 
-/** The failure with that code. The compiler checks that `details` has what the text needs; `cause` becomes its cause. */
+/**
+ * The failure with that code. The compiler checks that `details` has what the text needs, and it may have more; `cause`
+ * becomes its cause.
+ */
 export function failure<C extends FailureCode>(
   code: C,
   ...[details, cause]: [Details<(typeof failures)[C]>] extends [never]
-    ? [details?: undefined, cause?: unknown]
+    ? [details?: FailureDetails | undefined, cause?: unknown]
     : [details: DetailsOf<C>, cause?: unknown]
 ): NodeError {
-  const message = failures[code].replace(/\{(\w+)\}/g, (_, name: string) =>
-    String((details as Record<string, string | number> | undefined)?.[name]),
-  );
-  return new NodeError(message, { code, kind: passing.has(code) ? "unavailable" : "failure", cause });
+  const message = failures[code].replace(/\{(\w+)\}/g, (_, name: string) => String(details?.[name]));
+  return new NodeError(message, { code, kind: passing.has(code) ? "unavailable" : "failure", details, cause });
 }
 
 /**

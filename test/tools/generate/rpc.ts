@@ -7,17 +7,20 @@ import {
   type Option,
   type TableNode,
 } from "#modules/mod_http_api/rpc/command.ts";
+import type { Level } from "#modules/mod_http_api/rpc/levels.ts";
+import { childrenAt, optionsAt } from "#modules/mod_http_api/rpc/listing.ts";
 import type { Scalar, Shape } from "#modules/mod_http_api/rpc/shape.ts";
-import { globalOptions, type Table } from "#modules/mod_http_api/rpc/table.ts";
+import type { Table } from "#modules/mod_http_api/rpc/table.ts";
 import { anchor, code, page, prose, table as rows } from "./markdown.ts";
 
 const source = "the declarations of the commands";
 
 /** Page name to text. */
-export function rpcPages(table: Table): Map<string, string> {
-  const tops = [...table.root.children.values()].sort(byPath);
+export function rpcPages({ root, level }: Table): Map<string, string> {
+  const tops = childrenAt(root, level).sort(byPath);
   const groups = tops.filter(({ children }) => children.size > 0);
   const singles = tops.filter(({ children }) => children.size === 0);
+  const commandsBelow = (node: TableNode) => documented(node, level);
   const pages = new Map<string, string>();
   const index = [...groups.map((top) => [top.name, [top]] as const), ["single", singles] as const];
   pages.set(
@@ -25,7 +28,7 @@ export function rpcPages(table: Table): Map<string, string> {
     page("Commands of the RPC API", source, [
       introduction,
       ...index.map(([name, nodes]) => `## ${titleOf(name)}\n\n${commandTable(name, nodes.flatMap(commandsBelow))}`),
-      `## Options of every command\n\n${optionTable(globalOptions)}`,
+      `## Options of every command\n\n${optionTable(Object.fromEntries(optionsAt(root.entry, level)))}`,
       answers,
     ]),
   );
@@ -39,7 +42,7 @@ export function rpcPages(table: Table): Map<string, string> {
       `${name}.md`,
       page(titleOf(name), source, [
         ...about.filter((text) => text !== "").map(prose),
-        ...nodes.flatMap(commandsBelow).map(section),
+        ...nodes.flatMap(commandsBelow).map((each) => section(each, level)),
       ]),
     );
   }
@@ -82,9 +85,11 @@ interface Documented {
   readonly command: Command;
 }
 
-function commandsBelow(node: TableNode): Documented[] {
+/** What a level lists from there on. */
+function documented(node: TableNode, level: Level): Documented[] {
   const own = isCommand(node.entry) ? [{ path: node.path, command: node.entry }] : [];
-  return [...own, ...[...node.children.values()].sort(byPath).flatMap(commandsBelow)];
+  const below = childrenAt(node, level).sort(byPath);
+  return [...own, ...below.flatMap((child) => documented(child, level))];
 }
 
 function commandTable(name: string, commands: readonly Documented[]): string {
@@ -101,9 +106,11 @@ function commandTable(name: string, commands: readonly Documented[]): string {
 const marks = ({ experimental, deprecated }: Pick<Option, "experimental" | "deprecated">) =>
   `${experimental === true ? " Experimental." : ""}${deprecated === true ? " Deprecated." : ""}`;
 
-function section({ path, command }: Documented): string {
+function section({ path, command }: Documented, level: Level): string {
   const { arguments: declared, file, group } = command;
-  const options = { ...command.options, ...group?.options };
+  const options = Object.fromEntries(
+    [command, ...(group === undefined ? [] : [group])].flatMap((entry) => optionsAt(entry, level)),
+  );
   const shown = Object.values(options).some(({ hidden }) => hidden !== true);
   const parts = [
     `## ${path}`,

@@ -9,6 +9,7 @@ import {
   usageOf,
 } from "../../../../core/cli/index.ts";
 import { table } from "../../commands/index.ts";
+import { childrenAt } from "../../rpc/listing.ts";
 import { openApi } from "../../rpc/openapi.ts";
 import { program, sharedOptions } from "./repo.ts";
 
@@ -48,7 +49,7 @@ const ownRow = ({ name, arguments: taken = "", help }: Command) => [`${name} ${t
 /** A row for each command and group at the top of the table, by name. */
 function tableRows(): (readonly [name: string, row: readonly string[]])[] {
   const commands = surface();
-  return [...table.root.children].map(([name, { entry, children }]) => {
+  return childrenAt(table.root, table.level).map(({ name, entry, children }) => {
     const command = commands.get(name);
     const usage = command === undefined || children.size > 0 ? name : usageOf(command);
     const marks = entry.deprecated === true ? " (deprecated)" : entry.experimental === true ? " (experimental)" : "";

@@ -42,7 +42,7 @@ export function nodeReader(blocks: BlockService, options: NodeReadOptions = {}):
 
 function failed(error: unknown): never {
   throw error instanceof NodeError && error.code === "BLOCK_NOT_FOUND"
-    ? failure("NODE_NOT_FOUND", undefined, error)
+    ? failure("NODE_NOT_FOUND", error.details, error)
     : error;
 }
 

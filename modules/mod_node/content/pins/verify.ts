@@ -26,7 +26,7 @@ export async function* verifyPins(
     const bad: { cid: CID; message: string }[] = [];
     const failed = (cid: CID, { message }: Error) => bad.push({ cid, message });
     for await (const { cid, bytes } of walk(root, { read, seen: whole, skipLeaves: true, failed, signal })) {
-      if (bytes === undefined && !(await blocks.has(cid))) failed(cid, failure("NODE_NOT_FOUND"));
+      if (bytes === undefined && !(await blocks.has(cid))) failed(cid, failure("NODE_NOT_FOUND", { cid: String(cid) }));
     }
     if (bad.length > 0) whole = new CidSet();
     yield { root, bad };

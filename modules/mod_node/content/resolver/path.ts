@@ -22,7 +22,11 @@ const neutral: ReadonlyMap<string, Namespace> = new Map([
   ["name", "ipns"],
 ]);
 
-const invalid = (text: string, reason: string) => failure("INVALID_PATH", { path: quote(text), reason });
+/** What is wrong with a path: it has too few components, names no namespace, or its root is no CID. */
+type Fault = "components" | "namespace" | "root";
+
+const invalid = (text: string, reason: string, fault: Fault, cid = "") =>
+  failure("INVALID_PATH", { path: quote(text), reason, fault, cid });
 
 /** Removes empty components and `.`, and resolves `..`, as Go cleans paths. */
 export function clean(parts: readonly string[]): string[] {
@@ -43,16 +47,16 @@ const SHOWN_LENGTH = 100;
 export function parsePath(text: string): ContentPath {
   if (text.length > MAX_PATH_LENGTH) {
     const reason = `its ${text.length} characters are more than the ${MAX_PATH_LENGTH} that a path may have`;
-    throw invalid(`${text.slice(0, SHOWN_LENGTH)}…`, reason);
+    throw failure("INVALID_PATH", { path: quote(`${text.slice(0, SHOWN_LENGTH)}…`), reason });
   }
   const parts = text.split("/");
   if (parts[0] !== "") return bare(text, parts);
-  if (parts.length < 3) throw invalid(text, "path does not begin with '/'");
+  if (parts.length < 3) throw invalid(text, "path does not begin with '/'", "components");
   const word = parts[1] as string;
   const namespace = neutral.get(word) ?? (word as Namespace);
-  if (!namespaces.has(namespace)) throw invalid(text, `unknown namespace ${quote(word)}`);
+  if (!namespaces.has(namespace)) throw invalid(text, `unknown namespace ${quote(word)}`, "namespace");
   const root = parts[2] as string;
-  if (root === "") throw invalid(text, "not enough path components");
+  if (root === "") throw invalid(text, "not enough path components", "components");
   if (namespace !== "ipns") rootCid(text, root, "invalid CID: ");
   return contentPath(text, namespace, parts.slice(2));
 }
@@ -70,8 +74,8 @@ export function fullPath(text: string): string {
 /** `CID` or `CID/a/b`. */
 function bare(text: string, parts: readonly string[]): ContentPath {
   const root = parts[0] as string;
-  if (text === "") throw invalid(text, "path does not begin with '/'");
-  rootCid(text, root, "");
+  if (text === "") throw invalid(text, "path does not begin with '/'", "components");
+  rootCid(text, root, "", "components");
   return contentPath(`/ipfs/${text}`, "ipfs", parts);
 }
 
@@ -79,12 +83,13 @@ function bare(text: string, parts: readonly string[]): ContentPath {
 function contentPath(text: string, namespace: Namespace, parts: readonly string[]): ContentPath {
   const [space = "", root, ...segments] = clean([namespace, ...parts]);
   if (space !== namespace) throw new NodeError(`unsupported path namespace: ${space}`, { code: "INVALID_PATH" });
-  if (root === undefined) throw invalid(text, namespace === "ipns" ? "ipns path missing IPNS ID" : "empty");
+  if (root === undefined)
+    throw invalid(text, namespace === "ipns" ? "ipns path missing IPNS ID" : "empty", "components");
   if (namespace !== "ipns" && root !== parts[0]) rootCid(text, root, "invalid CID: ");
   return { namespace, root, segments, text: ["", namespace, root, ...segments].join("/") };
 }
 
-function rootCid(text: string, root: string, prefix: string): CID {
+function rootCid(text: string, root: string, prefix: string, fault: Fault = "root"): CID {
   try {
     return parseCid(root);
   } catch (error) {
@@ -92,6 +97,7 @@ function rootCid(text: string, root: string, prefix: string): CID {
     const hint = lowercased
       ? " (possible lowercased CIDv0; consider converting to a case-agnostic CIDv1, such as base32)"
       : "";
-    throw invalid(text, `${prefix}${(error as Error).message}${hint}`);
+    const { message } = error as Error;
+    throw invalid(text, `${prefix}${message}${hint}`, fault, message);
   }
 }

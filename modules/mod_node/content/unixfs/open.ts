@@ -40,6 +40,10 @@ export const bulkReader =
       return await read(cid);
     } catch (error) {
       if (!(error instanceof NodeError && missing.includes(error.code))) throw error;
-      throw new NodeError("failed to fetch all nodes", { code: "NODE_NOT_FOUND", cause: error });
+      throw new NodeError("failed to fetch all nodes", {
+        code: "NODE_NOT_FOUND",
+        details: error.details,
+        cause: error,
+      });
     }
   };

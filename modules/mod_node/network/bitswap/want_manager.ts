@@ -114,7 +114,7 @@ export class WantManager implements SessionDeps, SourceReceiver {
     for (const cid of cids) {
       const want = this.#wants.get(keyOf(cid));
       if (want === undefined || want.arrived) continue;
-      this.#finish(want, ({ reject }) => reject(failure("BLOCK_NOT_FOUND")));
+      this.#finish(want, ({ reject }) => reject(failure("BLOCK_NOT_FOUND", { cid: String(want.cid) })));
     }
   }
 

@@ -147,7 +147,7 @@ export class BlockService {
     }
     if (offline || this.source === undefined) {
       this.reads.missing += 1;
-      throw failure("BLOCK_NOT_FOUND");
+      throw failure("BLOCK_NOT_FOUND", { cid: String(cid) });
     }
     return this.#fetch(this.source, cid, signal, buffers);
   }

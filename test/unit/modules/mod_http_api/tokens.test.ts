@@ -233,5 +233,6 @@ test("each command says whether it reads or writes, and only those of the MFS ha
     for (const child of children.values()) walk(child);
   };
   walk(table.root);
-  assert.equal(paths.length, 139);
+  const listed = new Set(table.commands().map(([path]) => path));
+  assert.equal(paths.filter((path) => listed.has(path)).length, 139);
 });

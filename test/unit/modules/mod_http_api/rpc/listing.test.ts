@@ -60,7 +60,7 @@ const small = new Table([commands]);
 
 describe("the list of commands", () => {
   test("is the tree, with no flags but those of the root unless they are asked for", () => {
-    assert.deepEqual(commandTree(small.root, false), {
+    assert.deepEqual(commandTree(small, false), {
       Name: "ipfs",
       Subcommands: [
         { Name: "add", Subcommands: [], Options: [] },
@@ -68,12 +68,12 @@ describe("the list of commands", () => {
         { Name: "none", Subcommands: [], Options: [] },
         { Name: "one", Subcommands: [], Options: [] },
       ],
-      Options: commandTree(small.root, true).Options,
+      Options: commandTree(small, true).Options,
     });
   });
 
   test("names flags with their second names, hidden ones not", () => {
-    const { Options, Subcommands } = commandTree(small.root, true);
+    const { Options, Subcommands } = commandTree(small, true);
     assert.deepEqual(
       Options.map(({ Names }) => Names.join(" ")),
       [
@@ -96,7 +96,7 @@ describe("the list of commands", () => {
   });
 
   test("as text is sorted, a line each, without the flags of the root", () => {
-    assert.deepEqual(commandLines(commandTree(small.root, true)), [
+    assert.deepEqual(commandLines(commandTree(small, true)), [
       "ipfs",
       "ipfs add",
       "ipfs add --chunker / ipfs add -s",
@@ -190,7 +190,7 @@ test("the reference pages name every command, argument and flag", () => {
 });
 
 test("the real table holds together", () => {
-  const names = commandTree(table.root, false).Subcommands.map(({ Name }) => Name);
+  const names = commandTree(table, false).Subcommands.map(({ Name }) => Name);
   assert.ok(names.includes("commands") && names.includes("version"));
   assert.doesNotThrow(() => JSON.parse(openApi(table)));
 });
