@@ -15,6 +15,8 @@ const FAULTS: readonly HttpFault[] = [SLOW_DOWN, INTERNAL_ERROR, "reset", "lost"
 /** Of requests. */
 const FAULTY = 0.2;
 const SLOW_MS = 300;
+/** Bytes in a second. */
+const TRICKLE = 1024;
 
 /** A store of its own engines: PostgreSQL with a standby that commits wait for, and an S3 server behind a proxy. */
 export class Engines implements AsyncDisposable {
@@ -86,6 +88,20 @@ export class Engines implements AsyncDisposable {
         end: () => this.#mendObjects(),
       },
       {
+        name: "S3 stands still",
+        begin: async () => {
+          this.#proxy.choose = () => "swallowed";
+        },
+        end: () => this.#mendObjects(),
+      },
+      {
+        name: "answers of S3 trickle",
+        begin: async () => {
+          this.#proxy.rate = TRICKLE;
+        },
+        end: () => this.#mendObjects(),
+      },
+      {
         name: "S3 is away",
         begin: async () => {
           this.#proxy.choose = () => "reset";
@@ -98,6 +114,9 @@ export class Engines implements AsyncDisposable {
   async #mendObjects(): Promise<void> {
     this.#proxy.choose = () => undefined;
     this.#proxy.latency = 0;
+    this.#proxy.rate = undefined;
+    // Whoever waits for what was swallowed.
+    this.#proxy.cut();
   }
 
   async [Symbol.asyncDispose](): Promise<void> {

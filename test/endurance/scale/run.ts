@@ -54,9 +54,10 @@ try {
     stuck.refresh();
   };
   const options = { folder, store, seed, cycles, hosts: Number(values.hosts), disturb, report };
-  const { acknowledged, refused, kills, faults, orphans, counts, wrong } = await scaleCycles(options);
+  const { acknowledged, refused, kills, phases, faults, orphans, counts, wrong } = await scaleCycles(options);
+  const within = Object.entries(phases).map(([phase, times]) => `${times} in ${phase}`);
   console.log(
-    `${kills} kills, ${acknowledged} changes answered with success, ${refused} calls refused with 503 while an engine was away`,
+    `${kills} kills (${within.join(", ")}), ${acknowledged} changes answered with success, ${refused} calls refused with 503 while an engine was away`,
   );
   for (const [fault, times] of Object.entries(faults).sort()) console.log(`  ${fault}: ${times}`);
   console.log(`${orphans} objects that nothing lists were left behind, and swept`);

@@ -8,6 +8,7 @@ import type { Disturbance } from "./disturbances.ts";
 import { History } from "./history.ts";
 import { startHost } from "./hosts.ts";
 import { EMPTY_DIRECTORY, observe } from "./observe.ts";
+import { PHASES, type Phase, Phases } from "./phases.ts";
 import { type Host, isGone, Works } from "./works.ts";
 
 export interface ScaleOptions {
@@ -30,6 +31,8 @@ export interface ScaleResult {
   readonly acknowledged: number;
   readonly refused: number;
   readonly kills: number;
+  /** How many hosts were killed in each of these; in several at a time, or in none of them. */
+  readonly phases: Readonly<Record<Phase, number>>;
   /** How often each disturbance took place. */
   readonly faults: Readonly<Record<string, number>>;
   /** Objects that killed hosts had left, and a sweep at the end has found. */
@@ -42,6 +45,8 @@ export interface ScaleResult {
 const WORKERS_A_HOST = 2;
 /** Changes that are answered in a part of a cycle at least: before the host is lost, while it is, and after. */
 const CHANGES = 12;
+/** Milliseconds from the beginning of what a host is killed in, at most. */
+const LATER_MS = 40;
 
 export async function scaleCycles(options: ScaleOptions): Promise<ScaleResult> {
   const { folder, store, seed, cycles, hosts: count = 3, disturb = () => undefined, report } = options;
@@ -51,6 +56,8 @@ export async function scaleCycles(options: ScaleOptions): Promise<ScaleResult> {
   const hosts = new Map<string, Host>();
   const works = new Works(history, random, { hosts: () => [...hosts.values()], collecting });
   let kills = 0;
+  const phases = { add: 0, commit: 0, gc: 0, merge: 0 };
+  using watch = new Phases(store.sql);
   const disturbances: Record<string, number> = {};
   const start = async (name: string) => hosts.set(name, await startHost(folder, name, store));
   const names = Array.from({ length: count }, (_, at) => `host${at + 1}`);
@@ -71,7 +78,13 @@ export async function scaleCycles(options: ScaleOptions): Promise<ScaleResult> {
       const disturbance = disturb(cycle);
       if (disturbance === undefined) {
         const victim = hosts.get(random.pick(names)) as Host;
-        await sleep(random.below(100));
+        const wanted = PHASES[kills % (collecting ? PHASES.length : 2)] as Phase;
+        if (wanted === "gc" || wanted === "merge") load.collect(victim);
+        await watch.reached(wanted, victim, () => (load.isIdle ? undefined : works.underWay(victim)));
+        await sleep(random.below(LATER_MS));
+        // It goes no further while it is asked what it is at.
+        process.kill(victim.server.pid, "SIGSTOP");
+        for (const phase of await watch.of(victim, works.underWay(victim))) phases[phase] += 1;
         hosts.delete(victim.name);
         await victim.server.kill("SIGKILL");
         kills += 1;
@@ -103,7 +116,7 @@ export async function scaleCycles(options: ScaleOptions): Promise<ScaleResult> {
   const { faults, orphans } = history.wrong.length === 0 ? await auditStore(folder, store) : { faults: [], orphans: 0 };
   const { acknowledged, wrong } = history;
   const { refused, counts } = works;
-  return { acknowledged, refused, kills, faults: disturbances, orphans, counts, wrong: [...wrong, ...faults] };
+  return { acknowledged, refused, kills, phases, faults: disturbances, orphans, counts, wrong: [...wrong, ...faults] };
 }
 
 async function takesWrites(hosts: readonly Host[]): Promise<boolean> {
@@ -134,6 +147,16 @@ class Load implements AsyncDisposable {
     for (let at = 0; at < WORKERS_A_HOST; at += 1) this.#clients.push(this.#work(host));
   }
 
+  /** All clients have ended. */
+  get isIdle(): boolean {
+    return this.#active === 0;
+  }
+
+  /** One more call, beside those of the clients. */
+  collect(host: Host): void {
+    this.#clients.push(this.#count(() => this.#works.collect(host)));
+  }
+
   /** Resolves when so many more changes were answered with success, or all clients have ended. */
   changes(count: number): Promise<void> {
     const until = this.#history.acknowledged + count;
@@ -149,17 +172,24 @@ class Load implements AsyncDisposable {
   async #until(what: string, holds: () => boolean): Promise<void> {
     await eventually(what, () => {
       if (this.#failure !== undefined) throw this.#failure;
-      return holds() || this.#active === 0;
+      return holds() || this.isIdle;
     });
   }
 
-  async #work(host: Host): Promise<void> {
-    this.#active += 1;
-    try {
+  #work(host: Host): Promise<void> {
+    return this.#count(async () => {
       while (!this.#over && this.#calls < this.#maxCalls && this.#history.wrong.length === 0) {
         this.#calls += 1;
         await this.#works.any(host);
       }
+    });
+  }
+
+  /** A client: what it fails with ends all of them, unless its host is gone. */
+  async #count(client: () => Promise<void>): Promise<void> {
+    this.#active += 1;
+    try {
+      await client();
     } catch (error) {
       if (!isGone(error)) this.#failure ??= error;
     } finally {

@@ -59,6 +59,7 @@ export class Works {
   disturbed = false;
   /** Calls refused with 503. */
   refused = 0;
+  readonly #underWay = new Map<Host, Set<{ readonly command: string }>>();
   readonly #history: History;
   readonly #random: Random;
   readonly #every: () => readonly Host[];
@@ -82,11 +83,7 @@ export class Works {
       [3, (host) => this.#readPinned(host)],
       [1, (host) => this.#publish(host)],
       [1, (host) => this.readName(host, random.pick(every()))],
-      // One host at a time.
-      [
-        collecting ? 1 : 0,
-        (host) => this.ask(host, "repo/gc", { quiet: "true" }, { absent: /another host .* is collecting garbage/ }),
-      ],
+      [collecting ? 1 : 0, (host) => this.collect(host)],
     ];
   }
 
@@ -106,9 +103,15 @@ export class Works {
   }
 
   /** What is not told by `absent` must succeed, but for what an engine that is away explains. */
-  async ask({ name, server }: Host, command: string, query: Query = {}, { body, absent }: Sent = {}): Promise<Answer> {
-    const answer = await server.call(command, query, body && { data: body });
-    const text = await answer.text();
+  async ask(host: Host, command: string, query: Query = {}, { body, absent }: Sent = {}): Promise<Answer> {
+    const { name, server } = host;
+    const call = { command };
+    const calls = this.#callsOf(host).add(call);
+    const answer = await server
+      .call(command, query, body && { data: body })
+      .then(async (given) => ({ ok: given.ok, status: given.status, text: await given.text() }))
+      .finally(() => calls.delete(call));
+    const { text } = answer;
     if (answer.ok) {
       this.counts[command] = (this.counts[command] ?? 0) + 1;
       return { text, absent: false };
@@ -117,6 +120,16 @@ export class Works {
     if (answer.status === 503 && this.disturbed) this.refused += 1;
     else this.#history.fault(`${name} answered ${command} ${JSON.stringify(query)} with ${answer.status}: ${text}`);
     return { absent: false };
+  }
+
+  /** Commands that a host has not answered yet. */
+  underWay(host: Host): readonly string[] {
+    return [...this.#callsOf(host)].map(({ command }) => command);
+  }
+
+  /** Collects garbage, and merges segments. */
+  async collect(host: Host): Promise<void> {
+    await this.ask(host, "repo/gc", { quiet: "true" });
   }
 
   /** What is where a path leads; nothing is told when the host refuses. */
@@ -146,6 +159,12 @@ export class Works {
     const { text, absent } = await asked();
     if (text !== undefined) read(place, valueIn(text));
     else if (absent) read(place, undefined);
+  }
+
+  #callsOf(host: Host): Set<{ readonly command: string }> {
+    const known = this.#underWay.get(host) ?? new Set();
+    this.#underWay.set(host, known);
+    return known;
   }
 
   #content(): string {

@@ -24,10 +24,15 @@ export type Choose = (method: string, url: string) => HttpFault | undefined;
 export const SLOW_DOWN: RefusedWith = { status: 503, code: "SlowDown" };
 export const INTERNAL_ERROR: RefusedWith = { status: 500, code: "InternalError" };
 
+/** Pieces in a second of a body that trickles. */
+const TRICKLES = 20;
+
 export class FaultyHttp implements AsyncDisposable {
   choose: Choose = () => undefined;
   /** Milliseconds before each request is handed on. */
   latency = 0;
+  /** Bytes a second in which bodies of answers come; at once otherwise. */
+  rate: number | undefined;
   /** Those that were swallowed, and whose clients still wait. */
   swallowed = 0;
   readonly #server: Server;
@@ -88,12 +93,25 @@ export class FaultyHttp implements AsyncDisposable {
       const { answer, body } = await this.#forward(request, sent);
       if (fault === "lost" || (fault === "truncated" && body.length === 0)) return void socket.resetAndDestroy();
       response.writeHead(answer.statusCode ?? 500, answer.rawHeaders);
+      if (fault === undefined && this.rate !== undefined) return await this.#trickle(response, body);
       if (fault === undefined) return void response.end(body);
       // The half arrives before the reset.
       response.write(body.subarray(0, body.length >> 1), () => socket.destroySoon());
     } catch {
       socket.destroy();
     }
+  }
+
+  /** As long as `rate` says so, or the client is there. */
+  async #trickle(response: ServerResponse, body: Buffer): Promise<void> {
+    let at = 0;
+    while (at < body.length && this.rate !== undefined && !response.destroyed) {
+      const end = at + Math.max(1, Math.round(this.rate / TRICKLES));
+      response.write(body.subarray(at, end));
+      at = end;
+      await sleep(1000 / TRICKLES);
+    }
+    response.end(body.subarray(at));
   }
 
   async #forward(request: IncomingMessage, body: Buffer): Promise<{ answer: IncomingMessage; body: Buffer }> {

@@ -61,12 +61,19 @@ export async function openSharedStores(
     const bucket = openS3(s3Settings(settings));
     engines.push(() => bucket.close());
     await bucket.check();
-    const objects = availability.watch("objects", bucket, (store) => store.head("probe"));
+    const objects = availability.watch(bucket, {
+      probe: (store) => store.probe(),
+      refused: ["putNew", "put", "read", "stream", "head", "delete", "abandonUploads"],
+      streams: ["stream"],
+    });
     const url = await withPassword(settings);
     const database = await openSqlLog({ url, name: hostname(), peer: repo.identity.peerId.toString() });
     engines.push(() => database.log.close());
     await requirePair(bucket, database);
-    const log = availability.watch("log", database.log, (shared) => shared.refresh());
+    const log = availability.watch(database.log, {
+      probe: (shared) => shared.refresh(),
+      refused: ["refresh", "commit", "withLock", "sessions", "doomed", "buried"],
+    });
     const place = settings.cache_path ?? join(dirname(repo.stores.metadata), "shared");
     const folder = join(place, database.store);
     await mkdir(folder, { recursive: true, mode: 0o700 });

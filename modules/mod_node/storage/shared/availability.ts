@@ -1,92 +1,176 @@
 /** Whether what is shared can be reached: observed in the calls that are made anyway, and asked for while it cannot. */
+import { settledWithin } from "../../util/async/settled_within.ts";
 import { NodeError } from "../../util/errors.ts";
 
 /** While it is away. */
 const PROBE_MS = 1000;
 /** While nobody calls: an outage is told before somebody meets it. */
 const IDLE_MS = 10_000;
-
-interface Watched {
-  fault: string | undefined;
-  /** The next question, and after how many milliseconds it is asked. */
-  timer: NodeJS.Timeout;
-  after: number;
-}
+/** A call waits so long for an answer of a store that is known to be away. */
+const TRY_MS = 500;
 
 export interface Periods {
   readonly probeMs?: number;
   readonly idleMs?: number;
+  readonly tryMs?: number;
+}
+
+export interface WatchOptions<T> {
+  /** Asks for something small, in bounded time: while the store is away, and when nobody has called for a while. */
+  readonly probe: (target: T) => Promise<unknown>;
+  /** Methods that nobody need wait for while it is known to be away. */
+  readonly refused: readonly (keyof T)[];
+  /** Those whose result, if any, has a `body`: its end is an outcome as well. */
+  readonly streams?: readonly (keyof T)[];
 }
 
 export class Availability {
-  readonly #watched = new Map<string, Watched>();
+  readonly #watched: Watched[] = [];
   readonly #onChange: (problem: string | undefined) => void;
   readonly #periods: Required<Periods>;
-  #closed = false;
 
   /** `onChange` is called when something goes or comes back, with what is said then. */
-  constructor(onChange: (problem: string | undefined) => void, { probeMs = PROBE_MS, idleMs = IDLE_MS }: Periods = {}) {
+  constructor(
+    onChange: (problem: string | undefined) => void,
+    { probeMs = PROBE_MS, idleMs = IDLE_MS, tryMs = TRY_MS }: Periods = {},
+  ) {
     this.#onChange = onChange;
-    this.#periods = { probeMs, idleMs };
+    this.#periods = { probeMs, idleMs, tryMs };
   }
 
   /** What is away, in a sentence. */
   get problem(): string | undefined {
-    const faults = [...this.#watched.values()].flatMap(({ fault }) => fault ?? []);
+    const faults = this.#watched.flatMap(({ fault }) => fault?.message ?? []);
     return faults.length === 0 ? undefined : faults.join("; ");
   }
 
   /**
-   * The same object: the outcome of its methods tells whether it can be reached. `probe` asks it for something small; it is called
-   * while the answer is no, and when nobody has called for a while.
+   * The same object: the outcome of its methods tells whether it can be reached. Once it is known to be away, those named
+   * `refused` are tried only when it answers the probe at once, and reject with STORE_UNAVAILABLE otherwise.
    */
-  watch<T extends object>(name: string, target: T, probe: (target: T) => Promise<unknown>): T {
-    const { probeMs, idleMs } = this.#periods;
-    const ask = () => void observe(probe(target));
-    const watched: Watched = { fault: undefined, timer: setTimeout(ask, idleMs).unref(), after: idleMs };
-    this.#watched.set(name, watched);
-    const askIn = (milliseconds: number) => {
-      clearTimeout(watched.timer);
-      if (this.#closed) return;
-      watched.timer = setTimeout(ask, milliseconds).unref();
-      watched.after = milliseconds;
-    };
-    const observe = (outcome: Promise<unknown>) =>
-      outcome.then(
-        () => {
-          this.#tell(watched, undefined);
-          // Success is what is frequent: a timer that is begun again costs less than a new one.
-          if (watched.after === idleMs && !this.#closed) watched.timer.refresh();
-          else askIn(idleMs);
-        },
-        (error: unknown) => {
-          const isAway = NodeError.is(error) && error.code === "STORE_UNAVAILABLE";
-          if (isAway) this.#tell(watched, error.message);
-          askIn(isAway ? probeMs : idleMs);
-        },
-      );
+  watch<T extends object>(target: T, { probe, refused, streams = [] }: WatchOptions<T>): T {
+    const watched = new Watched(
+      () => probe(target),
+      this.#periods,
+      () => this.#onChange(this.problem),
+    );
+    this.#watched.push(watched);
+    const isRefused = new Set<PropertyKey>(refused);
+    const isStream = new Set<PropertyKey>(streams);
     return new Proxy(target, {
       get: (_, member) => {
         const value: unknown = Reflect.get(target, member, target);
         if (typeof value !== "function") return value;
-        return (...given: unknown[]) => {
+        const call = (given: unknown[]) => {
           const outcome: unknown = Reflect.apply(value, target, given);
-          if (outcome instanceof Promise) void observe(outcome);
-          return outcome;
+          if (!(outcome instanceof Promise)) return outcome;
+          void watched.observe(outcome);
+          return isStream.has(member) ? outcome.then((result) => watched.following(result)) : outcome;
         };
+        return (...given: unknown[]) =>
+          watched.fault === undefined || !isRefused.has(member)
+            ? call(given)
+            : watched.answers().then(() => call(given));
       },
     });
   }
 
   close(): void {
-    this.#closed = true;
-    for (const { timer } of this.#watched.values()) clearTimeout(timer);
+    for (const watched of this.#watched) watched.close();
+  }
+}
+
+interface Stream {
+  readonly body: AsyncIterable<unknown>;
+}
+
+class Watched {
+  /** Why it is away. */
+  fault: NodeError | undefined;
+  readonly #probe: () => Promise<unknown>;
+  readonly #periods: Required<Periods>;
+  readonly #onChange: () => void;
+  /** The next question, and after how many milliseconds it is asked. */
+  #timer: NodeJS.Timeout;
+  #after: number;
+  #asking: Promise<void> | undefined;
+  #closed = false;
+
+  constructor(probe: () => Promise<unknown>, periods: Required<Periods>, onChange: () => void) {
+    this.#probe = probe;
+    this.#periods = periods;
+    this.#onChange = onChange;
+    this.#after = periods.idleMs;
+    this.#timer = setTimeout(() => this.#ask(), this.#after).unref();
   }
 
-  #tell(watched: Watched, fault: string | undefined): void {
-    if (this.#closed) return;
-    const isNew = (watched.fault === undefined) !== (fault === undefined);
-    watched.fault = fault;
-    if (isNew) this.#onChange(this.problem);
+  /** Never rejects. */
+  async observe(outcome: Promise<unknown>): Promise<void> {
+    const { idleMs, probeMs } = this.#periods;
+    try {
+      await outcome;
+      this.#tell(undefined);
+      // Success is what is frequent: a timer that is begun again costs less than a new one.
+      if (this.#after === idleMs && !this.#closed) this.#timer.refresh();
+      else this.#askIn(idleMs);
+    } catch (error) {
+      const fault = faultOf(error);
+      if (fault !== undefined) this.#tell(fault);
+      this.#askIn(fault === undefined ? idleMs : probeMs);
+    }
   }
+
+  /** The same, but what its body fails with is heard. */
+  following(result: Stream | undefined): Stream | undefined {
+    if (result === undefined) return undefined;
+    const { body } = result;
+    const follow = (pieces: AsyncIterator<unknown>): AsyncIterator<unknown> => ({
+      next: () => {
+        const piece = pieces.next();
+        piece.catch(() => this.observe(piece));
+        return piece;
+      },
+      return: async () => (await pieces.return?.()) ?? { done: true, value: undefined },
+    });
+    return { ...result, body: { [Symbol.asyncIterator]: () => follow(body[Symbol.asyncIterator]()) } };
+  }
+
+  /** Resolves when it is no longer away. @throws NodeError STORE_UNAVAILABLE unless that is so at once */
+  async answers(): Promise<void> {
+    await settledWithin(this.#periods.tryMs, this.#ask());
+    if (this.fault !== undefined) throw this.fault;
+  }
+
+  close(): void {
+    this.#closed = true;
+    clearTimeout(this.#timer);
+  }
+
+  /** One question at a time, for all who want to know. */
+  #ask(): Promise<void> {
+    this.#asking ??= this.observe(this.#probe()).finally(() => {
+      this.#asking = undefined;
+    });
+    return this.#asking;
+  }
+
+  #askIn(milliseconds: number): void {
+    clearTimeout(this.#timer);
+    if (this.#closed) return;
+    this.#timer = setTimeout(() => this.#ask(), milliseconds).unref();
+    this.#after = milliseconds;
+  }
+
+  #tell(fault: NodeError | undefined): void {
+    if (this.#closed) return;
+    const isNew = (this.fault === undefined) !== (fault === undefined);
+    this.fault = fault;
+    if (isNew) this.#onChange();
+  }
+}
+
+/** That a store is away, without what became of the call that met it. */
+function faultOf(error: unknown): NodeError | undefined {
+  if (!NodeError.is(error) || error.code !== "STORE_UNAVAILABLE") return undefined;
+  return faultOf(error.cause) ?? error;
 }

@@ -1,6 +1,6 @@
 /** An object store that speaks S3. */
 import { createHash, randomUUID } from "node:crypto";
-import { NodeError } from "../../../util/errors.ts";
+import { failure, NodeError } from "../../../util/errors.ts";
 import { CredentialSource } from "./credentials.ts";
 import { S3Fault } from "./faults.ts";
 import type {
@@ -25,6 +25,8 @@ import { Transport } from "./transport.ts";
 import { Uploads, xmlBody } from "./uploads.ts";
 import { childrenOf, escaped, textOf, type XmlElement } from "./xml.ts";
 
+/** For a probe. */
+const PROBE_MS = 5000;
 /** Keys that one request may delete. */
 const MAX_DELETED = 1000;
 
@@ -97,6 +99,16 @@ class S3Objects implements ObjectStore {
 
   abandonUploads(isOver: (key: string) => boolean, options: Interruptible = {}): Promise<number> {
     return this.#uploads.abandonThose(isOver, options);
+  }
+
+  async probe(): Promise<void> {
+    const signal = AbortSignal.timeout(PROBE_MS);
+    try {
+      await this.#reads.probe({ signal });
+    } catch (error) {
+      if (!signal.aborted) throw error;
+      throw failure("STORE_UNAVAILABLE", { reason: `${this.name} does not answer in time` }, error);
+    }
   }
 
   async check(options: Interruptible = {}): Promise<void> {

@@ -87,6 +87,10 @@ export class MemoryObjects implements ObjectStore {
     });
   }
 
+  async probe(): Promise<void> {
+    await this.head("probe");
+  }
+
   head(key: string, options: Interruptible = {}): Promise<ObjectFacts | undefined> {
     return this.#request("head", [key], options, () => {
       const stored = this.contents.get(key);

@@ -97,6 +97,10 @@ export interface ObjectStore {
    * or begins anew: `isOver` says by the key that nobody is at it.
    */
   abandonUploads(isOver: (key: string) => boolean, options?: Interruptible): Promise<number>;
+  /**
+   * Asks for something small, within seconds; for more where answers came too slowly before. @throws NodeError STORE_UNAVAILABLE
+   */
+  probe(): Promise<void>;
   /** Whether it can be read and written, and honours conditional writes. @throws NodeError that says what is wrong */
   check(options?: Interruptible): Promise<void>;
   /** Ends what is under way. */

@@ -15,10 +15,12 @@ interface Opened {
   readonly pieces: AsyncIterable<Uint8Array>;
 }
 
+/** Of the object whose answer was too slow: so much is read of it to see whether that has changed. */
+const PROBE_BYTES = 16 * 1024;
+
 export class Reads {
   readonly #place: Place;
   readonly #requests: Requests;
-
   constructor(place: Place, requests: Requests) {
     this.#place = place;
     this.#requests = requests;
@@ -56,6 +58,19 @@ export class Reads {
     const start = range?.start ?? 0;
     const end = start + (range?.length ?? opened.facts.bytes);
     return { facts: opened.facts, body: this.#follow(opened, start, end, options) };
+  }
+
+  /** Asks for something that shows whether objects can be read. */
+  async probe(options: Interruptible): Promise<void> {
+    const { transport } = this.#requests;
+    if (transport.slow === undefined) return void (await this.head("probe", options));
+    const found = await this.stream(transport.slow.slice(this.#place.prefix.length), options);
+    let left = PROBE_BYTES;
+    for await (const { length } of found?.body ?? []) {
+      left -= length;
+      if (left <= 0) break;
+    }
+    transport.slow = undefined;
   }
 
   head(key: string, options: Interruptible): Promise<ObjectFacts | undefined> {
@@ -138,21 +153,25 @@ export class Reads {
     options: Interruptible,
   ): AsyncGenerator<Uint8Array> {
     const { key, etag } = facts;
+    const { stall, rate } = this.#place.limits;
     let source: AsyncIterable<Uint8Array> = pieces;
     let failures = 0;
+    let [failedAt, givenUp] = [start, 0];
     for (let at = start; ; ) {
       try {
         for await (const piece of source) {
           if (at + piece.length > end) throw this.#broken(key, "it answers with more than was asked for");
           at += piece.length;
-          failures = 0;
           yield piece;
         }
         if (at === end) return;
         throw this.#broken(key, `its answer ends ${end - at} bytes too early`);
       } catch (error) {
+        // An answer that trickles gets on a little each time.
+        if (failures === 0 || at - failedAt >= (rate * stall) / 1000) [failures, givenUp] = [0, this.#requests.end];
         failures += 1;
-        await this.#requests.pause(failures, error, options);
+        failedAt = at;
+        await this.#requests.pause(failures, error, options, givenUp);
       }
       const rest = await this.#requests.run("get", options, (attempt) => this.#open(attempt, key, at, end - at, etag));
       if (rest === undefined) throw new NodeError(`${this.#place.name}${key} was removed while it was read`);

@@ -44,10 +44,15 @@ export class Requests {
     }
   }
 
-  /** Waits before what broke off after it had begun goes on. @throws as `run` */
-  async pause(failures: number, error: unknown, { signal }: Interruptible): Promise<void> {
+  /** When what fails from now on is given up. */
+  get end(): number {
+    return performance.now() + this.#retries.patience;
+  }
+
+  /** Waits before what broke off after it had begun goes on, unless that would be after `end`. @throws as `run` */
+  async pause(failures: number, error: unknown, { signal }: Interruptible, end: number): Promise<void> {
     try {
-      await this.#retries.pause(failures, error, signal);
+      await this.#retries.pause(failures, error, signal, end);
     } catch (last) {
       throw last instanceof S3Fault ? told(last) : last;
     }

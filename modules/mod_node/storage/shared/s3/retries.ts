@@ -13,12 +13,13 @@ const SHARE = 0.2;
 const SAVED = 50;
 
 export class Retries {
-  readonly #patience: number;
+  /** Milliseconds. */
+  readonly patience: number;
   #left = SAVED;
 
   /** `patience`: no attempt begins later than so many milliseconds after the first. */
   constructor(patience: number) {
-    this.#patience = patience;
+    this.patience = patience;
   }
 
   /**
@@ -27,7 +28,7 @@ export class Retries {
    * @throws what the last attempt threw, or the reason of the signal
    */
   async run<T>(signal: AbortSignal | undefined, attempt: (number: number) => Promise<T>): Promise<T> {
-    const end = performance.now() + this.#patience;
+    const end = performance.now() + this.patience;
     this.#left = Math.min(SAVED, this.#left + SHARE);
     for (let number = 1; ; number += 1) {
       signal?.throwIfAborted();
@@ -39,13 +40,8 @@ export class Retries {
     }
   }
 
-  /** Waits before the next attempt after `failures` of them. @throws the error where there is to be none, or the reason of the signal */
-  async pause(
-    failures: number,
-    error: unknown,
-    signal: AbortSignal | undefined,
-    end = Number.POSITIVE_INFINITY,
-  ): Promise<void> {
+  /** Waits before the next attempt after `failures` of them, which begins before `end`. @throws the error where there is to be none, or the reason of the signal */
+  async pause(failures: number, error: unknown, signal: AbortSignal | undefined, end: number): Promise<void> {
     signal?.throwIfAborted();
     if (!(error instanceof S3Fault) || !error.passes || failures >= MAX_ATTEMPTS) throw error;
     const wait = waitAfter(failures, error.after);

@@ -21,6 +21,8 @@ export interface Limits {
   readonly connect: number;
   /** Milliseconds for which an answer may keep one waiting, and for which a body may stand still. */
   readonly stall: number;
+  /** Bytes in a second: an answer whose body has brought fewer, while it was waited for as long as `stall`, is given up. */
+  readonly rate: number;
   /** Milliseconds after which a call that failed is not begun again. */
   readonly patience: number;
   /** Larger objects are sent in parts of so many bytes. 5 MiB is the least that stores take. */
@@ -35,7 +37,14 @@ export interface CredentialsFrom {
   readonly profile?: string | undefined;
 }
 
-const LIMITS: Limits = { connections: 32, connect: 5000, stall: 15_000, patience: 30_000, part: 64 * 1024 * 1024 };
+const LIMITS: Limits = {
+  connections: 32,
+  connect: 5000,
+  stall: 15_000,
+  rate: 2048,
+  patience: 30_000,
+  part: 64 * 1024 * 1024,
+};
 
 export interface Place {
   /** `s3://bucket/prefix`. */

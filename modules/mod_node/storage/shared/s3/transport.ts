@@ -39,6 +39,8 @@ const MAX_TEXT_BYTES = 8 * 1024 * 1024;
 const KEEP_ALIVE_MS = 4000;
 
 export class Transport {
+  /** Key of an object, with the prefix, whose answer was given up because it came more slowly than `Limits.rate`. */
+  slow: string | undefined;
   readonly #place: Place;
   readonly #credentials: CredentialSource;
   readonly #signer: Signer;
@@ -151,16 +153,33 @@ export class Transport {
 
   async *#received(body: AsyncIterable<Uint8Array>, request: S3Request, began: number): AsyncGenerator<Uint8Array> {
     const { figures } = request;
+    const { stall, rate } = this.#place.limits;
+    const pieces = body[Symbol.asyncIterator]();
+    // What the reader takes its time for does not count.
+    let [waited, came] = [0, 0];
     try {
-      for await (const piece of body) {
-        figures.received += piece.length;
-        yield piece;
+      for (;;) {
+        const asked = performance.now();
+        const { done, value } = await pieces.next();
+        if (done === true) return;
+        figures.received += value.length;
+        waited += performance.now() - asked;
+        came += value.length;
+        if (waited >= stall) {
+          if (came < (rate * waited) / 1000) {
+            this.slow = request.key;
+            throw new S3Fault(`${this.describe(request)}: its answer comes too slowly`, { code: "TooSlow" });
+          }
+          [waited, came] = [0, 0];
+        }
+        yield value;
       }
     } catch (error) {
       figures.errors += 1;
       throw this.#faultFrom(error, request);
     } finally {
       figures.time += performance.now() - began;
+      await pieces.return?.();
     }
   }
 

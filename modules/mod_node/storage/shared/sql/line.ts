@@ -79,8 +79,11 @@ export class Line {
         if (current !== undefined && !(refused && keepsConnection(error))) this.#drop(current);
         const pause = Math.random() * Math.min(MAX_BACKOFF_MS, MIN_BACKOFF_MS * 2 ** attempt);
         if (this.#closed || performance.now() + pause > end) {
-          const reason = `the database at ${this.#place}: ${reasonOf(error as Error)}${wasSent ? mayHaveRun : ""}`;
-          throw failure("STORE_UNAVAILABLE", { reason }, error);
+          const reason = `the database at ${this.#place}: ${reasonOf(error as Error)}`;
+          const fault = failure("STORE_UNAVAILABLE", { reason }, error);
+          throw wasSent && mayHaveRun !== ""
+            ? failure("STORE_UNAVAILABLE", { reason: reason + mayHaveRun }, fault)
+            : fault;
         }
         await sleep(pause);
       }

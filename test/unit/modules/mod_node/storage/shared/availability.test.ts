@@ -18,7 +18,7 @@ test("a store that goes while nobody calls is noticed, and so is its return", as
       if (isAway) throw failure("STORE_UNAVAILABLE", { reason: "it was switched off" });
     },
   };
-  availability.watch("store", store, (target) => target.ask());
+  availability.watch(store, { probe: (target) => target.ask(), refused: [] });
   isAway = true;
   await eventually("it is noticed", () => availability.problem !== undefined);
   assert.match(String(availability.problem), /it was switched off/);
@@ -38,7 +38,7 @@ test("calls tell by their outcome, and other failures say nothing of the store",
       if (fault !== undefined) throw fault;
     },
   };
-  const watched = availability.watch("store", store, (target) => target.ask());
+  const watched = availability.watch(store, { probe: (target) => target.ask(), refused: [] });
   await assert.rejects(watched.ask());
   assert.match(String(availability.problem), /gone/);
   fault = new Error("a wrong question");
@@ -47,4 +47,97 @@ test("calls tell by their outcome, and other failures say nothing of the store",
   fault = undefined;
   await watched.ask();
   assert.equal(availability.problem, undefined);
+});
+
+/** A store that is away while `answers` is false, or says nothing until `hang` resolves. */
+class Place {
+  answers = true;
+  hang: Promise<void> | undefined;
+  readonly asked = { probe: 0, write: 0 };
+
+  async probe(): Promise<void> {
+    this.asked.probe += 1;
+    await this.hang;
+    if (!this.answers) throw failure("STORE_UNAVAILABLE", { reason: "it is gone" });
+  }
+
+  async write(): Promise<string> {
+    this.asked.write += 1;
+    if (this.answers) return "written";
+    throw failure(
+      "STORE_UNAVAILABLE",
+      { reason: "the answer was lost" },
+      failure("STORE_UNAVAILABLE", { reason: "gone" }),
+    );
+  }
+
+  async stream(): Promise<{ body: AsyncIterable<number> } | undefined> {
+    if (!this.answers) return undefined;
+    const fail = async function* () {
+      yield 1;
+      throw failure("STORE_UNAVAILABLE", { reason: "it comes too slowly" });
+    };
+    return { body: fail() };
+  }
+}
+
+function watchedPlace(t: { after(run: () => void): void }, tryMs: number) {
+  const place = new Place();
+  // It does not ask by itself.
+  const availability = new Availability(() => {}, { probeMs: 1e9, idleMs: 1e9, tryMs });
+  t.after(() => availability.close());
+  const watched = availability.watch(place, {
+    probe: (target) => target.probe(),
+    refused: ["write"],
+    streams: ["stream"],
+  });
+  return { place, availability, watched };
+}
+
+test("a store that is known to be away is not asked again and again by those who would have to wait for it", async (t) => {
+  const { place, availability, watched } = watchedPlace(t, 600_000);
+  place.answers = false;
+  await assert.rejects(watched.write(), /the answer was lost/);
+  assert.match(String(availability.problem), /be reached: gone;/);
+  const calls = Array.from({ length: 10 }, () => watched.write());
+  for (const { status, reason } of (await Promise.allSettled(calls)) as PromiseRejectedResult[])
+    assert.deepEqual([status, reason.code, /it is gone/.test(reason.message)], ["rejected", "STORE_UNAVAILABLE", true]);
+  assert.deepEqual(place.asked, { probe: 1, write: 1 });
+  // Nobody waits until it is asked next.
+  place.answers = true;
+  assert.equal(await watched.write(), "written");
+  assert.equal(availability.problem, undefined);
+  assert.equal(await watched.write(), "written");
+  assert.deepEqual(place.asked, { probe: 2, write: 3 });
+});
+
+test("a store that stands still refuses those who come, and one probe waits for it", async (t) => {
+  const { place, availability, watched } = watchedPlace(t, 1);
+  place.answers = false;
+  await assert.rejects(watched.write());
+  const thaw = Promise.withResolvers<void>();
+  place.hang = thaw.promise;
+  for (let call = 0; call < 3; call += 1) await assert.rejects(watched.write(), { code: "STORE_UNAVAILABLE" });
+  assert.deepEqual(place.asked, { probe: 1, write: 1 });
+  place.answers = true;
+  thaw.resolve();
+  await eventually("its return is noticed", () => availability.problem === undefined);
+});
+
+test("an answer that fails on its way is heard of, and the next success tells otherwise", async (t) => {
+  const { place, availability, watched } = watchedPlace(t, 600_000);
+  const { body } = (await watched.stream()) ?? assert.fail();
+  const got: number[] = [];
+  await assert.rejects(
+    (async () => {
+      for await (const piece of body) got.push(piece);
+    })(),
+    /too slowly/,
+  );
+  assert.deepEqual(got, [1]);
+  await eventually("it is heard of", () => /too slowly/.test(String(availability.problem)));
+  await watched.probe();
+  assert.equal(availability.problem, undefined);
+  place.answers = false;
+  assert.equal(await watched.stream(), undefined);
 });
