@@ -6,6 +6,7 @@ import { benchIsolated } from "./isolated.ts";
 import { benchMount } from "./mount.ts";
 import { benchNetwork } from "./network.ts";
 import { benchNode } from "./node.ts";
+import { benchScale } from "./scale.ts";
 import { benchSources } from "./sources.ts";
 import { benchWorkers } from "./workers.ts";
 
@@ -13,6 +14,8 @@ interface Options {
   rounds?: number;
   requests?: number;
   size?: number;
+  blocks?: number;
+  hosts?: number;
   full?: boolean;
   only?: string;
 }
@@ -27,6 +30,7 @@ const benches: Record<string, (options: Options) => Promise<void>> = {
   sources: benchSources,
   gateway: benchGateway,
   workers: benchWorkers,
+  scale: benchScale,
 };
 
 const { positionals, values } = parseArgs({
@@ -35,6 +39,8 @@ const { positionals, values } = parseArgs({
     rounds: { type: "string" },
     requests: { type: "string" },
     size: { type: "string" },
+    blocks: { type: "string" },
+    hosts: { type: "string" },
     full: { type: "boolean" },
     only: { type: "string" },
   },

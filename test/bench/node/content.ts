@@ -17,6 +17,8 @@ const raw = 0x55;
 const dagCbor = 0x71;
 const sha256 = 0x12;
 const blockSize = 256 * 1024;
+/** Of blocks that are sent together. */
+const SENT_BYTES = 64 * 1024;
 
 /** One file. */
 export function file(size: number, seed: number): Upload {
@@ -61,10 +63,10 @@ export function files(count: number, size: number, seed: number, folder = ""): U
   };
 }
 
-/** An archive with so many bytes in raw blocks, all of them links of its root. */
-export function archive(size: number, seed: number): Upload {
+/** An archive with so many bytes in raw blocks, all of them links of its root. Shorter blocks divide 64 KiB. */
+export function archive(size: number, seed: number, blockBytes = blockSize): Upload {
   const before = header("archive");
-  const leaves = Array.from(pieces(size, seed), (bytes) => sectionHead(blockId(raw, bytes), bytes.length));
+  const leaves = Array.from(pieces(size, seed, blockBytes), (bytes) => sectionHead(blockId(raw, bytes), bytes.length));
   const root = encodeCbor(leaves.map(({ cid }) => cid));
   const rootHead = sectionHead(blockId(dagCbor, root), root.length);
   const start = encodeCbor({ roots: [rootHead.cid], version: 1 });
@@ -75,13 +77,17 @@ export function archive(size: number, seed: number): Upload {
     *pieces() {
       yield front;
       let at = 0;
-      for (const bytes of pieces(size, seed)) {
-        yield (leaves[at] as Section).bytes;
-        yield bytes;
+      // As clients do it: what is small goes out together.
+      let held: Uint8Array[] = [];
+      for (const bytes of pieces(size, seed, blockBytes)) {
+        held.push((leaves[at] as Section).bytes, bytes);
         at += 1;
+        if (at % Math.ceil(SENT_BYTES / blockBytes) !== 0) continue;
+        if (bytes.length < SENT_BYTES) yield Buffer.concat(held);
+        else yield* held;
+        held = [];
       }
-      yield newline;
-      yield end;
+      yield Buffer.concat([...held, newline, end]);
     },
   };
 }
@@ -107,11 +113,15 @@ function varint(value: number): Uint8Array {
 }
 
 /** Contents in blocks. */
-function* pieces(size: number, seed: number): Generator<Buffer, void, undefined> {
+function* pieces(size: number, seed: number, blockBytes: number): Generator<Buffer, void, undefined> {
   let held: Buffer[] = [];
   for (const piece of keystream(size, seed)) {
+    if (blockBytes < piece.length) {
+      for (let at = 0; at < piece.length; at += blockBytes) yield piece.subarray(at, at + blockBytes);
+      continue;
+    }
     held.push(piece);
-    if (held.reduce((sum, { length }) => sum + length, 0) < blockSize) continue;
+    if (held.reduce((sum, { length }) => sum + length, 0) < blockBytes) continue;
     yield Buffer.concat(held);
     held = [];
   }

@@ -96,6 +96,13 @@ export class Postgres implements AsyncDisposable {
     return `postgres://postgres@127.0.0.1:${this.port}/${database}`;
   }
 
+  /** Of its first process, while it runs. */
+  get pid(): number {
+    const { pid } = this.#child ?? {};
+    if (pid === undefined) throw new Error("it does not run");
+    return pid;
+  }
+
   get #data(): string {
     return join(this.#folder, "data");
   }
@@ -163,8 +170,7 @@ export class Postgres implements AsyncDisposable {
 
   /** Makes a standby a primary; the one before must have ended. */
   async promote(): Promise<void> {
-    const { pid } = this.#child ?? {};
-    if (pid === undefined) throw new Error("it does not run");
+    const { pid } = this;
     writeFileSync(join(this.#data, "promote"), "");
     process.kill(pid, "SIGUSR1");
     await eventually("the standby is a primary", () =>

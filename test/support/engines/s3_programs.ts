@@ -16,6 +16,8 @@ import type { S3User } from "./s3_signature.ts";
 export interface S3Engine extends AsyncDisposable {
   readonly endpoint: string;
   readonly user: S3User;
+  /** Of its process. */
+  readonly pid: number;
   /** Ends it as a loss of power would. */
   kill(): Promise<void>;
   /** After `kill`, with what it has stored. */
@@ -104,6 +106,9 @@ async function start(kind: Kind, program: string, buckets: readonly string[]): P
   return {
     endpoint: `http://${address}`,
     user,
+    get pid() {
+      return child.pid as number;
+    },
     kill,
     async restart() {
       child = await run();

@@ -1,0 +1,311 @@
+import { createHash } from "node:crypto";
+import { mkdtemp, rm } from "node:fs/promises";
+import { loadavg, tmpdir } from "node:os";
+import { join } from "node:path";
+import { keystream } from "#test/support/content.ts";
+import type { RpcServer } from "#test/support/rpc_server.ts";
+import { median, Subject } from "./measure.ts";
+import { exchange } from "./node/client.ts";
+import { file } from "./node/content.ts";
+import { installed } from "./node/servers.ts";
+import { cpuSeconds, forgetPeak, peakBytes } from "./node/usage.ts";
+import { getBare, putBare } from "./scale/bare_s3.ts";
+import { type Engines, s3Name, startEngines } from "./scale/engines.ts";
+import { cpuOf, forgetPeaks, type Group, type Program, peakOf, requestsOf, startHost } from "./scale/hosts.ts";
+import { fill, measureNewHost, type NewHost } from "./scale/new_host.ts";
+import { addFile, catFile, type Scale, type Work, works } from "./scale/works.ts";
+
+const MEBIBYTE = 2 ** 20;
+const SMALL_FILES = 1000;
+const CALLS = 500;
+const WARM_UP_BYTES = 16 * MEBIBYTE;
+
+export interface ScaleBenchOptions {
+  readonly rounds?: number;
+  /** MiB of the large file. */
+  readonly size?: number;
+  /** Most hosts at a time. */
+  readonly hosts?: number;
+  /** Of the store that a new host comes to; 0 leaves that out. */
+  readonly blocks?: number;
+  /** Small files of one request, and calls of each kind. */
+  readonly files?: number;
+  readonly calls?: number;
+  /** Regular expression: only work whose name it matches. */
+  readonly only?: string;
+  /** What is started; the installed package otherwise. */
+  readonly program?: Program;
+  readonly print?: (line: string) => void;
+}
+
+/** For one host's part of the work, where several share it. */
+interface Sample {
+  /** Of all of them together. */
+  readonly seconds: number;
+  readonly amount: number;
+  readonly cpu: number;
+  readonly s3: number;
+  readonly sql: number;
+  readonly requests: number;
+  /** Most memory of any of them, in bytes. */
+  readonly peak: number;
+}
+
+const noSample: Sample = {
+  seconds: Number.NaN,
+  amount: Number.NaN,
+  cpu: Number.NaN,
+  s3: Number.NaN,
+  sql: Number.NaN,
+  requests: Number.NaN,
+  peak: Number.NaN,
+};
+
+/** By work and by whom, a sample for each round. */
+type Samples = ReadonlyMap<Work, Map<string, Sample[]>>;
+
+/** What takes its turn: the name, and how a work is measured on it. */
+interface Turn {
+  readonly name: string;
+  readonly measure: (work: Work, seed: number) => Promise<Sample>;
+  readonly takes: (work: Work) => boolean;
+}
+
+const EMBEDDED = "its own store";
+const LIMIT = "hash, append and PUT";
+const PLAIN_GET = "GET";
+
+/**
+ * Hosts on one store (PostgreSQL and S3), one, two and more of them at the same time, beside one with a store of its own and beside what the
+ * object store gives to a bare client; then how long a new host takes on a store of many blocks. All take turns on stores that
+ * are new in each round. Ratios are taken within each round; figures are medians.
+ */
+export async function benchScale(options: ScaleBenchOptions): Promise<void> {
+  if (process.platform !== "linux") throw new Error("This needs Linux: /proc tells CPU time");
+  const { rounds = 3, size = 256, hosts = 3, blocks = 1_000_000, only = "", print = console.log } = options;
+  const scale: Scale = { size: size * MEBIBYTE, files: options.files ?? SMALL_FILES, calls: options.calls ?? CALLS };
+  const chosen = (name: string) => new RegExp(only).test(name);
+  await using package_ = options.program === undefined ? await installed() : undefined;
+  const program = options.program ?? (package_ as Program);
+  const samples: Samples = new Map(works.filter(({ name }) => chosen(name)).map((work) => [work, new Map()]));
+  const found: NewHost[][] = [];
+  for (let round = 1; round <= rounds; round += 1) {
+    if (samples.size > 0) await playRound({ program, scale, hosts, round }, samples);
+  }
+  if (samples.size > 0) {
+    const load = loadavg()[0]?.toFixed(1);
+    print(`${rounds} rounds, file of ${size} MiB, S3 by ${s3Name} (Node ${process.version}); load ${load}`);
+  }
+  for (const [work, by] of samples) printWork(work, by, scale, print);
+  if (blocks > 0 && chosen("new host")) {
+    await withStore(async (engines, folder) => {
+      const writer = await startHost(program, folder, "writer", engines.settings);
+      const cid = await fill(writer, blocks).finally(() => writer.stop());
+      for (let round = 1; round <= rounds; round += 1) {
+        const measure = () => measureNewHost(program, folder, `new${round}`, engines.settings, { cid, blocks });
+        found.push([await measure(), await measure()]);
+      }
+    });
+    printNewHost(found, blocks, print);
+  }
+}
+
+/** On a new store, in a new folder. */
+async function withStore(run: (engines: Engines, folder: string) => Promise<void>): Promise<void> {
+  const folder = await mkdtemp(join(tmpdir(), "modhost-bench-"));
+  try {
+    await using engines = await startEngines();
+    await run(engines, folder);
+  } finally {
+    await rm(folder, { recursive: true, force: true });
+  }
+}
+
+interface Round {
+  readonly program: Program;
+  readonly scale: Scale;
+  readonly hosts: number;
+  readonly round: number;
+}
+
+async function playRound({ program, scale, hosts, round }: Round, samples: Samples): Promise<void> {
+  await withStore(async (engines, folder) => {
+    await using started = new AsyncDisposableStack();
+    const host = async (name: string, store?: Engines["settings"]) =>
+      started.use(await startHost(program, folder, name, store));
+    const embedded = await host("embedded");
+    const sharing: RpcServer[] = [];
+    // One more than take part, at least, so that somebody has written what is read cold.
+    for (let at = 1; at <= Math.max(2, hosts); at += 1) sharing.push(await host(`host${at}`, engines.settings));
+    const groups: Group[] = [{ name: EMBEDDED, servers: [embedded] }];
+    for (let count = 1; count <= hosts; count += 1)
+      groups.push({ name: count === 1 ? "1 host" : `${count} hosts`, servers: sharing.slice(0, count) });
+    const plain = await startLimit(engines, folder);
+    started.defer(() => plain.stop());
+    await Promise.all([embedded, ...sharing].map((server, at) => warmUp(server, round * 100 + at)));
+    const turns = [
+      ...groups.map((group) => turnOf(group, { engines, scale, sharing })),
+      limitOfAdd(plain, engines, scale),
+      limitOfGet(engines, scale),
+    ];
+    for (const [nth, [work, by]] of [...samples].entries()) {
+      for (const { name, takes } of turns) if (takes(work) && !by.has(name)) by.set(name, []);
+      // Another one begins each time.
+      const from = round % turns.length;
+      for (const [at, turn] of [...turns.slice(from), ...turns.slice(0, from)].entries()) {
+        if (!turn.takes(work)) continue;
+        const seed = (round * works.length + nth) * 100 + at * 10;
+        const sample = await turn.measure(work, seed).catch((error: Error) => {
+          console.error(`${turn.name}, ${work.name}: ${error.message}`);
+          return noSample;
+        });
+        by.get(turn.name)?.push(sample);
+      }
+    }
+  });
+}
+
+/** So that nobody is met cold. */
+async function warmUp({ url }: RpcServer, seed: number): Promise<void> {
+  const cid = await addFile(url, WARM_UP_BYTES, seed);
+  await catFile(url, cid, WARM_UP_BYTES);
+}
+
+interface Around {
+  readonly engines: Engines;
+  readonly scale: Scale;
+  readonly sharing: readonly RpcServer[];
+}
+
+function turnOf({ name, servers }: Group, { engines, scale, sharing }: Around): Turn {
+  const isShared = servers.some((server) => sharing.includes(server));
+  return {
+    name,
+    takes: ({ needsWriter = false }) => isShared || !needsWriter,
+    async measure(work, seed) {
+      const parts = servers.map(({ url }, at) => {
+        const writer = isShared ? sharing[(at + 1) % sharing.length]?.url : undefined;
+        return { ...scale, url, writer, seed: seed + at };
+      });
+      const runs = await Promise.all(parts.map((part) => work.prepare(part)));
+      const requests = await requestsOf(servers);
+      forgetPeaks(servers);
+      const spent = await spend(
+        engines,
+        () => cpuOf(servers),
+        () => Promise.all(runs.map((run) => run())),
+      );
+      return {
+        ...spent,
+        amount: work.amount(scale) * servers.length,
+        cpu: spent.cpu / servers.length,
+        s3: spent.s3 / servers.length,
+        sql: spent.sql / servers.length,
+        requests: ((await requestsOf(servers)) - requests) / servers.length,
+        peak: peakOf(servers),
+      };
+    },
+  };
+}
+
+/** CPU time of those who do it, and of the engines. */
+async function spend({ pids }: Engines, cpu: () => number, run: () => Promise<unknown>) {
+  const all = () => ({ cpu: cpu(), s3: cpuSeconds(pids.s3), sql: cpuSeconds(pids.sql) });
+  const before = all();
+  const began = performance.now();
+  await run();
+  const seconds = (performance.now() - began) / 1000;
+  const after = all();
+  return { seconds, cpu: after.cpu - before.cpu, s3: after.s3 - before.s3, sql: after.sql - before.sql };
+}
+
+const startLimit = ({ bare }: Engines, folder: string): Promise<Subject> =>
+  Subject.start(LIMIT, "plain_shared_store.ts", "/", { BENCH_FOLDER: folder, BENCH_STORE: JSON.stringify(bare) });
+
+function limitOfAdd({ pid, port }: Subject, engines: Engines, scale: Scale): Turn {
+  return {
+    name: LIMIT,
+    takes: ({ limit }) => limit === "add",
+    async measure(work, seed) {
+      forgetPeak(pid);
+      const add = () => exchange(`http://127.0.0.1:${port}`, "/api/v0/add", file(scale.size, seed));
+      const spent = await spend(engines, () => cpuSeconds(pid), add);
+      return { ...spent, amount: work.amount(scale), requests: Number.NaN, peak: peakBytes(pid) };
+    },
+  };
+}
+
+function limitOfGet(engines: Engines, scale: Scale): Turn {
+  return {
+    name: PLAIN_GET,
+    takes: ({ limit }) => limit === "get",
+    async measure(work, seed) {
+      const key = `plain/get${seed}`;
+      const pieces = [...keystream(scale.size, seed)];
+      const hash = createHash("sha256");
+      for (const piece of pieces) hash.update(piece);
+      await putBare(engines.bare, key, pieces, hash.digest("hex"));
+      const get = async () => {
+        const bytes = await getBare(engines.bare, key);
+        if (bytes < scale.size) throw new Error(`GET gave ${bytes} bytes of ${scale.size}`);
+      };
+      const spent = await spend(engines, () => cpuSeconds(process.pid), get);
+      return { ...spent, amount: work.amount(scale), requests: 1, peak: Number.NaN };
+    },
+  };
+}
+
+/** Ratios are to a store of one's own, or to the object store where that is not asked. */
+function printWork(
+  work: Work,
+  by: ReadonlyMap<string, readonly Sample[]>,
+  scale: Scale,
+  print: (line: string) => void,
+): void {
+  const base = by.get(EMBEDDED) ?? by.get(PLAIN_GET) ?? [];
+  const limit = by.get(LIMIT);
+  const perGibibyte = work.unit === "MiB/s";
+  const requestsUnit = perGibibyte ? "requests per GiB" : "requests";
+  print(
+    `\n| ${work.name} | ${work.unit} (x) | CPU of a host (s) (x) | S3 | PostgreSQL | ${requestsUnit} | peak (MiB) |`,
+  );
+  print("|---|---|---|---|---|---|---|");
+  for (const [name, own] of by) {
+    const ratio = (to: readonly Sample[], figure: (sample: Sample) => number) =>
+      told(2, median(known(own.map((sample, round) => figure(sample) / figure(to[round] ?? noSample)))));
+    const shown = (digits: number, figure: (sample: Sample) => number) => told(digits, median(known(own.map(figure))));
+    const rate = ({ amount, seconds }: Sample) => amount / seconds;
+    const cpu = ({ cpu }: Sample) => cpu;
+    const toLimit = limit === undefined ? "" : `; ${ratio(limit, rate)}`;
+    const gibibytes = perGibibyte ? scale.size / 2 ** 30 : 1;
+    const cells = [
+      `${shown(0, rate)} (${ratio(base, rate)}${toLimit})`,
+      `${shown(2, cpu)} (${ratio(base, cpu)})`,
+      shown(2, ({ s3 }) => s3),
+      shown(2, ({ sql }) => sql),
+      shown(0, ({ requests }) => requests / gibibytes),
+      shown(0, ({ peak }) => peak / MEBIBYTE),
+    ];
+    print(`| ${name} | ${cells.join(" | ")} |`);
+  }
+}
+
+/** Without those of rounds in which it failed. */
+const known = (values: readonly number[]): number[] => values.filter((value) => !Number.isNaN(value));
+/** Nothing where there is no figure: what is short takes no tick of the CPU's clock. */
+const told = (digits: number, value: number): string => (Number.isFinite(value) ? value.toFixed(digits) : "");
+
+function printNewHost(rounds: readonly (readonly NewHost[])[], blocks: number, print: (line: string) => void): void {
+  print(`\n| on a store of ${blocks} blocks | first answer (s) | first block (s) | CPU (s) | requests | peak (MiB) |`);
+  print("|---|---|---|---|---|---|");
+  for (const [at, name] of ["a new host", "started again"].entries()) {
+    const cell = (digits: number, figure: (found: NewHost) => number) =>
+      median(rounds.flatMap((found) => found[at] ?? []).map(figure)).toFixed(digits);
+    const times = `${cell(2, ({ first }) => first)} | ${cell(2, ({ block }) => block)} | ${cell(2, ({ cpu }) => cpu)}`;
+    print(
+      `| ${name} | ${times} | ${cell(0, ({ requests }) => requests)} | ${cell(0, ({ peak }) => peak / MEBIBYTE)} |`,
+    );
+  }
+  const indexed = median(rounds.flat().map((found) => found.indexed));
+  print(`\nThe index has ${indexed.toFixed(0)} bytes for each block.`);
+}
