@@ -1,8 +1,8 @@
 /** What each replayed step amounts to. */
-import { aspectsOf, type Explanation } from "./explained.ts";
+import { aspectsOf, type Explanation, type Left } from "./explained.ts";
 import type { Skipped, Step } from "./replay.ts";
 
-export const verdicts = ["passed", "explained", "failed", "skipped"] as const;
+export const verdicts = ["passed", "explained", "left", "failed", "skipped"] as const;
 export type Verdict = (typeof verdicts)[number];
 
 export interface Judged {
@@ -13,7 +13,12 @@ export interface Judged {
   readonly remarks: readonly string[];
 }
 
-export function judge(report: readonly (Step | Skipped)[], explanations: readonly Explanation[]): readonly Judged[] {
+/** @param left steps that are known to differ still: one that passes is a failure */
+export function judge(
+  report: readonly (Step | Skipped)[],
+  explanations: readonly Explanation[],
+  left: Left = {},
+): readonly Judged[] {
   const explained = new Map(explanations.map((one) => [keyOf(one.scenario, one.step), one]));
   return report.map((entry): Judged => {
     const scenario = nameOf(entry);
@@ -28,6 +33,9 @@ export function judge(report: readonly (Step | Skipped)[], explanations: readonl
       remarks: [...remarks, ...more],
     });
     const explanation = explained.get(keyOf(scenario, entry.step));
+    if (left[scenario]?.includes(entry.step)) {
+      return entry.ok ? verdictIs("failed", "it passes, though it is listed as left") : verdictIs("left");
+    }
     if (entry.ok) {
       return explanation === undefined ? verdictIs("passed") : verdictIs("failed", "it passes, though it is explained");
     }

@@ -40,13 +40,19 @@ export interface Skipped {
 /** URLs of two fresh servers, or a command line that starts one, with `{port}` and `{dir}`. */
 export type Target = { readonly urls: readonly [string, string] } | { readonly spawn: string };
 
+export type LevelName = "0.9" | "0.43";
+
 /** `only`: a regular expression that `topic/scenario` has to match. @throws Error when nothing could be played */
-export async function replay(target: Target, only: string | undefined): Promise<readonly (Step | Skipped)[]> {
+export async function replay(
+  target: Target,
+  only: string | undefined,
+  level: LevelName = "0.9",
+): Promise<readonly (Step | Skipped)[]> {
   const folder = await mkdtemp(join(tmpdir(), "modhost-transcripts-"));
   const report = join(folder, "report.json");
   const servers =
     "urls" in target ? ["--api", target.urls[0], "--api2", target.urls[1], "--shutdown"] : ["--spawn", target.spawn];
-  const filter = only === undefined ? [] : ["--only", only];
+  const filter = [...(only === undefined ? [] : ["--only", only]), ...(level === "0.9" ? [] : ["--level", level])];
   try {
     const child = spawn(process.execPath, [replayer, "replay", ...servers, ...filter, "--strict", "--json", report], {
       stdio: ["ignore", "ignore", "pipe"],

@@ -1,16 +1,18 @@
 /**
- * `npm run transcripts -- [--only REGEX] [--store shared] [--verbose] [--spawn COMMAND]`: the recorded conversations with the reference,
- * played against two servers. `--spawn` plays them against another server, with `{port}` and `{dir}` filled in, and
- * without the explanations.
+ * `npm run transcripts -- [--level 0.43] [--only REGEX] [--store shared] [--verbose] [--left] [--spawn COMMAND]`: the recorded
+ * conversations with the reference of a level, played against two servers. `--left` takes steps that pass from the list of those that
+ * are left. `--spawn` plays them against another server, with `{port}` and `{dir}` filled in, and without the explanations.
  */
 import { parseArgs } from "node:util";
-import { readExplanations } from "./explained.ts";
+import { readExplanations, readLeft, writeLeft } from "./explained.ts";
 import { type Judged, judge, unused, type Verdict, verdicts } from "./judge.ts";
-import { replay } from "./replay.ts";
-import { withServers } from "./servers.ts";
+import { type LevelName, replay, type Skipped, type Step } from "./replay.ts";
+import { filtersOf, withServers } from "./servers.ts";
 
 const { values: given } = parseArgs({
   options: {
+    level: { type: "string", default: "0.9" },
+    left: { type: "boolean" },
     only: { type: "string" },
     store: { type: "string" },
     verbose: { type: "boolean" },
@@ -19,15 +21,21 @@ const { values: given } = parseArgs({
 });
 const { only, store, spawn: command, verbose = false } = given;
 
-const explanations = command === undefined ? await readExplanations() : [];
-const report =
-  command === undefined
-    ? await withServers((first, second) => replay({ urls: [first.url, second.url] }, only), store)
-    : await replay({ spawn: command }, only);
+const level: LevelName = given.level === "0.43" ? "0.43" : "0.9";
+const explanations = command === undefined ? await readExplanations(level) : [];
+const left = command === undefined ? await readLeft(level) : {};
+const report: (Step | Skipped)[] = [];
+for (const filter of filtersOf(only, level)) {
+  const played =
+    command === undefined
+      ? await withServers((first, second) => replay({ urls: [first.url, second.url] }, filter, level), { store, level })
+      : await replay({ spawn: command }, filter, level);
+  report.push(...played);
+}
 
-const judged = judge(report, explanations);
+const judged = judge(report, explanations, left);
 const stale = unused(report, explanations);
-const shown: readonly Verdict[] = verbose ? ["failed", "explained", "skipped"] : ["failed"];
+const shown: readonly Verdict[] = verbose ? ["failed", "explained", "left", "skipped"] : ["failed"];
 for (const { name, verdict, remarks } of judged) {
   if (!shown.includes(verdict)) continue;
   console.log([`${verdict} ${name}`, ...(verbose ? remarks : remarks.slice(0, 3))].join("\n    "));
@@ -39,11 +47,23 @@ const failed = count("failed") + stale.length;
 console.log(`${count("passed")} passed, ${failed} failed`);
 process.exitCode = failed === 0 && judged.length > 0 ? 0 : 1;
 
+if (given.left === true && level === "0.43") {
+  const passing = new Set(
+    report.flatMap((step) => ("ok" in step && step.ok ? [`${step.topic}/${step.scenario} ${step.step}`] : [])),
+  );
+  const still = Object.entries(left).map(([scenario, steps]) => [
+    scenario,
+    steps.filter((step) => !passing.has(`${scenario} ${step}`)),
+  ]);
+  await writeLeft(Object.fromEntries(still));
+}
+
 /** A row for each topic, and one for all. */
 function tableOf(all: readonly Judged[]): string {
   const head: Record<Verdict, string> = {
     passed: "passed",
     explained: "explained",
+    left: "left",
     failed: "failed",
     skipped: "skipped",
   };
@@ -52,10 +72,10 @@ function tableOf(all: readonly Judged[]): string {
     verdicts.reduce(
       (line, wanted) =>
         line + String(own.filter(({ verdict }) => verdict === wanted).length).padStart(head[wanted].length + 2),
-      name.padEnd(12),
+      name.padEnd(22),
     );
   return [
-    verdicts.reduce((line, verdict) => `${line}  ${head[verdict]}`, " ".repeat(12)),
+    verdicts.reduce((line, verdict) => `${line}  ${head[verdict]}`, " ".repeat(22)),
     ...topics.map((topic) =>
       row(
         topic,

@@ -7,6 +7,7 @@ export type Content =
   | { readonly base64: string }
   | { readonly repeat: { readonly text: string; readonly count: number } }
   | { readonly goRandom: { readonly size: number; readonly seed: number } }
+  | { readonly xorshift32: { readonly size: number; readonly seed: number } }
   | { readonly tar: readonly TarEntry[] };
 
 interface TarEntry {
@@ -29,7 +30,20 @@ export function contentOf(content: Content): Buffer {
   if ("base64" in content) return Buffer.from(content.base64, "base64");
   if ("repeat" in content) return Buffer.from(content.repeat.text.repeat(content.repeat.count));
   if ("goRandom" in content) return goRandom(content.goRandom.size, content.goRandom.seed);
+  if ("xorshift32" in content) return xorshift(content.xorshift32.size, content.xorshift32.seed);
   return Buffer.concat([...content.tar.map(tarEntry), Buffer.alloc(1024)]);
+}
+
+function xorshift(size: number, seed: number): Buffer {
+  const bytes = Buffer.alloc(size);
+  let x = seed;
+  for (let at = 0; at < size; at += 1) {
+    x ^= x << 13;
+    x ^= x >>> 17;
+    x ^= x << 5;
+    bytes[at] = x & 0xff;
+  }
+  return bytes;
 }
 
 /** USTAR, as `about` says it. */
@@ -60,13 +74,43 @@ export interface Multipart {
 
 export const multipartType = `multipart/form-data; boundary=${boundary}`;
 
+/** One part of a body; with `many`, so many of them, with a number behind the name that is filled with zeros up to `pad`. */
+export type Part = Partial<Content> & {
+  readonly filename: string;
+  readonly type?: string;
+  readonly name?: string;
+  readonly many?: { readonly count: number; readonly pad: number };
+};
+
+export function multipartOf(parts: readonly Part[]): Multipart {
+  const pieces = new Pieces();
+  for (const { filename, type, name, many, ...content } of parts) {
+    const bytes = Object.keys(content).length === 0 ? Buffer.alloc(0) : contentOf(content as Content);
+    for (let at = 0; at < (many?.count ?? 1); at += 1) {
+      const number = many === undefined ? "" : String(at).padStart(many.pad, "0");
+      pieces.part(`${filename}${number}`, type, bytes, name);
+    }
+  }
+  return pieces.whole();
+}
+
+class Pieces {
+  readonly #pieces: Buffer[] = [];
+
+  part(path: string, type = "application/octet-stream", content: Buffer, name = "file"): void {
+    const file = path === "" ? "" : `; filename="${encodeURIComponent(path)}"`;
+    const head = `Content-Disposition: form-data; name="${name}"${file}\r\nContent-Type: ${type}`;
+    this.#pieces.push(Buffer.from(`--${boundary}\r\n${head}\r\n\r\n`), content, Buffer.from("\r\n"));
+  }
+
+  whole(): Multipart {
+    return { type: multipartType, body: Buffer.concat([...this.#pieces, Buffer.from(`--${boundary}--\r\n`)]) };
+  }
+}
+
 export function multipart(tree: BodyTree): Multipart {
-  const pieces: Buffer[] = [];
-  const part = (path: string, type: string, content: Buffer) => {
-    const name = path === "" ? "" : `; filename="${encodeURIComponent(path)}"`;
-    const head = `--${boundary}\r\nContent-Disposition: form-data; name="file"${name}\r\nContent-Type: ${type}\r\n\r\n`;
-    pieces.push(Buffer.from(head), content, Buffer.from("\r\n"));
-  };
+  const pieces = new Pieces();
+  const part = (path: string, type: string, content: Buffer) => pieces.part(path, type, content);
   const walk = (path: string, node: BodyNode) => {
     if ("file" in node) part(path, "application/octet-stream", contentOf(node.file));
     else if ("symlink" in node) part(path, "application/symlink", Buffer.from(node.symlink));
@@ -79,8 +123,7 @@ export function multipart(tree: BodyTree): Multipart {
     }
   };
   for (const [name, node] of Object.entries(tree)) walk(name, node);
-  pieces.push(Buffer.from(`--${boundary}--\r\n`));
-  return { type: multipartType, body: Buffer.concat(pieces) };
+  return pieces.whole();
 }
 
 function numbered({ name, text, from, to }: Extract<BodyNode, { numbered: unknown }>["numbered"]): BodyTree {

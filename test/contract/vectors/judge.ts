@@ -42,7 +42,7 @@ const checks: Readonly<Record<string, Check>> = {
   events: fits(hashed, "events"),
   eventsAnyOrder: inAnyOrder(hashed),
   events0: fits((reply) => hashed(reply)[0], "first event"),
-  cid: fits((reply) => hashed(reply).at(-1)?.Hash, "last hash"),
+  cid: fits((reply) => hashed(reply).at(-1)?.Hash ?? cidOf(first(reply)), "last hash"),
   allHashes: (reply, wanted: Readonly<Record<string, string>>) => {
     const got = new Set(hashed(reply).map(({ Hash }) => Hash));
     const missing = Object.entries(wanted).filter(([, hash]) => !got.has(hash));
@@ -84,6 +84,11 @@ function lines(reply: Reply): Lines {
 
 function first(reply: Reply): Record<string, Json> | undefined {
   return lines(reply)[0];
+}
+
+/** The CID that the first value names, where nothing was added. */
+function cidOf({ Key, Cid }: Record<string, Json> = {}): Json {
+  return Key ?? (Cid as Record<string, Json> | undefined)?.["/"];
 }
 
 /** What was added: lines of progress have no hash. */

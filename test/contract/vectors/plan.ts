@@ -1,6 +1,6 @@
 /** Known answers as sequences of calls, each with what is expected of it. */
 import { readFileSync } from "node:fs";
-import type { BodyTree } from "./content.ts";
+import type { BodyTree, Part } from "./content.ts";
 
 /** A subset of what an answer says: further fields may be there. Kinds: `about` of the files, and `judge.ts`. */
 export type Expected = Readonly<Record<string, unknown>>;
@@ -12,6 +12,8 @@ export interface Step {
   readonly query?: Query;
   readonly addQuery?: Query;
   readonly input?: BodyTree;
+  /** The body, part by part. */
+  readonly parts?: readonly Part[];
   readonly bodyText?: string;
   readonly bodyHex?: string;
   /** Sent as it is. */
@@ -36,6 +38,8 @@ export interface Vector {
   readonly input?: BodyTree;
   readonly steps?: readonly (Step | Repeat)[];
   readonly config?: Readonly<Record<string, unknown>>;
+  /** Calls that are made afterwards, whatever came of it. */
+  readonly after?: readonly Step[];
   readonly expect?: Expected;
 }
 

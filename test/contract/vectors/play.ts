@@ -1,6 +1,6 @@
 /** Plays known answers against a server. */
 import { Client, type Reply } from "./call.ts";
-import { type Multipart, multipart, multipartType } from "./content.ts";
+import { type Multipart, multipart, multipartOf, multipartType } from "./content.ts";
 import { judge } from "./judge.ts";
 import { type Step, stepsOf, type Vector, wellKnown } from "./plan.ts";
 
@@ -24,6 +24,7 @@ export class Player implements Disposable {
     try {
       return await this.#run(steps);
     } finally {
+      for (const step of vector.after ?? []) await this.#call(step, new Map(), new Map());
       await this.#configure(before);
     }
   }
@@ -97,7 +98,8 @@ const filled = (text: string, saved: ReadonlyMap<string, string>): string =>
   text.replace(/<([^<>]+)>/g, (whole, name: string) => saved.get(name) ?? whole);
 
 function bodyOf(step: Step, put: (text: string) => string, bodies: ReadonlyMap<string, Buffer>): Multipart | undefined {
-  const { input, bodyText, bodyHex, bodyFrom, rawBody } = step;
+  const { input, parts, bodyText, bodyHex, bodyFrom, rawBody } = step;
+  if (parts !== undefined) return multipartOf(parts);
   if (input !== undefined) return multipart(input);
   if (rawBody !== undefined) return { type: multipartType, body: Buffer.from(rawBody) };
   const hex = bodyFrom === undefined ? bodyHex : (bodies.get(bodyFrom) as Buffer).toString("hex");

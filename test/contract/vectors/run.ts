@@ -1,10 +1,10 @@
 /**
  * `npm run vectors`: plays the known answers of the reference against a server.
  *
- *     npm run vectors -- [--api http://127.0.0.1:5280] [--store shared] [--only REGEX] [--verbose]
+ *     npm run vectors -- [--level 0.43] [--left] [--api http://127.0.0.1:5280] [--store shared] [--only REGEX] [--verbose]
  *
  * Without `--api` a server of its own is started on a new repo. One that is named is emptied: pins, files, blocks.
- * Differences that are meant are listed with their reasons in docs/reference/vectors.md; one that is listed there and
+ * `--left` takes those of the level 0.43 that pass from the list of those that are left. Differences that are meant are listed with their reasons in docs/reference/vectors.md; one that is listed there and
  * does not show is an error, too.
  */
 import { mkdtemp, rm } from "node:fs/promises";
@@ -14,25 +14,30 @@ import { parseArgs } from "node:util";
 import { storeEnvironment } from "#test/support/engines/store_option.ts";
 import { RpcServer } from "#test/support/rpc_server.ts";
 import { Player } from "./play.ts";
-import { groups, playGroup, type Result, report } from "./report.ts";
+import { groups, type LevelName, playGroup, type Result, report, shortenLeft } from "./report.ts";
 
 const { values } = parseArgs({
   options: {
     api: { type: "string" },
     store: { type: "string" },
+    level: { type: "string", default: "0.9" },
+    left: { type: "boolean" },
     only: { type: "string", default: "" },
     verbose: { type: "boolean" },
   },
 });
 
+const level: LevelName = values.level === "0.43" ? "0.43" : "0.9";
+
 async function run(base: string): Promise<void> {
   using player = new Player(base);
   const only = new RegExp(values.only);
   const results: Result[] = [];
-  for (const group of groups(({ group, id }) => only.test(`${group}/${id}`))) {
+  for (const group of groups(({ group, id }) => only.test(`${group}/${id}`), level)) {
     results.push(...(await playGroup(player, group)));
   }
-  const { text, ok } = report(results, { verbose: values.verbose === true, whole: values.only === "" });
+  const { text, ok } = report(results, { verbose: values.verbose === true, whole: values.only === "", level });
+  if (values.left === true && level === "0.43") shortenLeft(results);
   console.log(text);
   process.exitCode = ok ? 0 : 1;
 }
@@ -41,7 +46,11 @@ if (values.api !== undefined) await run(values.api);
 else {
   const folder = await mkdtemp(join(tmpdir(), "modhost-vectors-"));
   try {
-    const env = { MODHOST_MODULES_ENABLED: "http,http_api", ...(await storeEnvironment(values.store)) };
+    const env = {
+      MODHOST_MODULES_ENABLED: "http,http_api",
+      MODHOST_API_LEVEL: level,
+      ...(await storeEnvironment(values.store)),
+    };
     await using server = await RpcServer.start({ folder, env });
     await run(server.url);
   } finally {
