@@ -45,6 +45,8 @@ const TRIM_MS = 60_000;
 /** Renewals in the time of a lease. */
 const RENEWALS = 5;
 const CLOSE_MS = 1000;
+/** Locks whose answer was lost and that are given back again and again, as what was asked for them may still be done. */
+const MAX_OWED = 1000;
 
 /** Opens the log of a store, and makes its tables when there are none. @throws NodeError STORE_UNAVAILABLE */
 export async function openSqlLog(options: SqlLogOptions): Promise<SqlLog> {
@@ -80,9 +82,9 @@ class SqlEngine implements LogEngine {
   #sessionEnd = new AbortController();
   /** Names of the locks that this host has. */
   readonly #held = new Set<string>();
-  /** Of locks that this host has or asks for, one for each time. */
-  readonly #tokens = new Set<string>();
-  /** The database may have locks for this host that nobody here knows of. */
+  /** Each lock that is taken has a token. The database may have these for this host, and nobody here has them: an answer was lost. */
+  readonly #owed = new Set<string>();
+  /** Some of them were not given back yet. */
   #owesLocks = false;
   #events: EngineEvents | undefined;
   #keeping: Promise<void> | undefined;
@@ -246,7 +248,7 @@ class SqlEngine implements LogEngine {
     const { session } = this;
     const { signal } = this.#sessionEnd;
     const token = randomUUID();
-    this.#tokens.add(token);
+    let isAnswered = false;
     try {
       const [row] = await this.#ask(
         this.#writer,
@@ -254,26 +256,33 @@ class SqlEngine implements LogEngine {
         "select SCHEMA.take_lock($1::text, $2::integer, $3::uuid) as fence",
         [name, session, token],
       );
+      isAnswered = true;
       const fence = row?.fence;
       if (fence === null || fence === undefined) return undefined;
       if (Number(fence) < 0) throw failure("SESSION_LOST");
       return { result: await run({ name, fence: Number(fence), signal }) };
     } finally {
-      this.#tokens.delete(token);
-      await this.#freeLocks(this.#writer, this.#options.commitMs, session).catch(() => {
-        this.#owesLocks = true;
-      });
+      this.#owe(token);
+      await this.#freeLocks(this.#writer, this.#options.commitMs).then(
+        () => isAnswered && this.#owed.delete(token),
+        () => {
+          this.#owesLocks = true;
+        },
+      );
     }
   }
 
-  /**
-   * Frees what the session has in the database and nobody here knows of: an answer to taking or freeing a lock was lost. A lock that
-   * is taken meanwhile may be lost by it, which its fence tells.
-   */
-  async #freeLocks(line: Line, withinMs: number, session: number): Promise<void> {
-    const free =
-      "update SCHEMA.locks set session = null, token = null where session = $1::integer and token <> all($2::text::uuid[])";
-    await this.#ask(line, withinMs, free, [session, `{${[...this.#tokens].join(",")}}`]);
+  #owe(token: string): void {
+    this.#owed.add(token);
+    const [oldest] = this.#owed;
+    if (this.#owed.size > MAX_OWED && oldest !== undefined) this.#owed.delete(oldest);
+  }
+
+  /** By their tokens: one that is taken meanwhile has another, and stays. */
+  async #freeLocks(line: Line, withinMs: number): Promise<void> {
+    if (this.#owed.size === 0) return;
+    const free = "update SCHEMA.locks set session = null, token = null where token = any($1::text::uuid[])";
+    await this.#ask(line, withinMs, free, [`{${[...this.#owed].join(",")}}`]);
   }
 
   async sessions(): Promise<readonly number[]> {
@@ -327,7 +336,7 @@ class SqlEngine implements LogEngine {
         // With each renewal, too: what was asked of a database that stood still is done when it goes on.
         if (isDue || this.#owesLocks) {
           this.#owesLocks = false;
-          await this.#freeLocks(this.#keeper, refreshMs, this.session);
+          await this.#freeLocks(this.#keeper, refreshMs);
         }
         if (now - trimmed >= TRIM_MS) {
           trimmed = now;

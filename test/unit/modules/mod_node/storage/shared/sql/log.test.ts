@@ -2,12 +2,13 @@ import assert from "node:assert/strict";
 import { after, test } from "node:test";
 import { memoryMetadata } from "#node/storage/metadata/memory.ts";
 import type { Applier, Commit, Entry } from "#node/storage/shared/log.ts";
+import type { LogClient } from "#node/storage/shared/log_client.ts";
 import { presentState } from "#node/storage/shared/memory_log.ts";
 import { SharedMetadata } from "#node/storage/shared/metadata.ts";
 import { openSqlLog, type SqlLogOptions } from "#node/storage/shared/sql/engine.ts";
 import { Line, SqlCounts } from "#node/storage/shared/sql/line.ts";
 import { sqlSettings } from "#node/storage/shared/sql/settings.ts";
-import type { NodeError } from "#node/util/errors.ts";
+import { NodeError } from "#node/util/errors.ts";
 import { FaultyTcp } from "#test/support/engines/faulty_tcp.ts";
 import { noPostgres, Postgres } from "#test/support/engines/postgres.ts";
 import { eventually } from "#test/support/eventually.ts";
@@ -15,7 +16,12 @@ import { eventually } from "#test/support/eventually.ts";
 const skip = noPostgres;
 let server: Promise<Postgres> | undefined;
 const postgres = () => (server ??= Postgres.start());
-after(async () => (await server)?.[Symbol.asyncDispose]());
+const opened: LogClient[] = [];
+after(async () => {
+  // Those of a test that failed, too: they would look for their database for ever.
+  await Promise.allSettled(opened.map((log) => log.close()));
+  await (await server)?.[Symbol.asyncDispose]();
+});
 
 const bytes = (text: string) => new Uint8Array(Buffer.from(text));
 const text = (value: Uint8Array | undefined) => value && Buffer.from(value).toString();
@@ -37,8 +43,23 @@ class Notes implements Applier {
   }
 }
 
+async function openLog(options: SqlLogOptions) {
+  const made = await openSqlLog(options);
+  opened.push(made.log);
+  return made;
+}
+
+/** That waits for the database as long as it takes, on a busy machine, too. */
 async function hostOf(url: string, options: Partial<SqlLogOptions> = {}) {
-  const { log, counts } = await openSqlLog({ url, name: "test", peer: `peer ${++peers}`, pollMs: 50, ...options });
+  const { log, counts } = await openLog({
+    url,
+    name: "test",
+    peer: `peer ${++peers}`,
+    pollMs: 50,
+    commitMs: 120_000,
+    refreshMs: 120_000,
+    ...options,
+  });
   const notes = new Notes();
   log.follow(notes);
   const metadata = await SharedMetadata.open(log, memoryMetadata());
@@ -53,6 +74,28 @@ async function hostOf(url: string, options: Partial<SqlLogOptions> = {}) {
     },
   };
 }
+
+type Host = Awaited<ReturnType<typeof hostOf>>;
+
+/** That soon gives up: while the database is away, and on a busy machine now and then while it is there. */
+async function hastyHostOf(url: string, options: Partial<SqlLogOptions>): Promise<Host> {
+  let host: Host | undefined;
+  await eventually("a host that soon gives up is open", async () => {
+    host = await hostOf(url, options).catch(unlessAway);
+    return host;
+  });
+  return host as unknown as Host;
+}
+
+const isReached = ({ log }: Host): Promise<boolean> =>
+  log.refresh().then(
+    () => true,
+    () => false,
+  );
+
+const unlessAway = (error: unknown): undefined => {
+  if (!NodeError.is(error) || error.code !== "STORE_UNAVAILABLE") throw error;
+};
 
 test("hosts that open a new store at once share one log, and lose no step of a counter", { skip }, async () => {
   const url = await newStore();
@@ -127,10 +170,10 @@ test("notices reach other hosts, and a restart of the database is survived", { s
   const url = await newStore();
   // Nothing but the notice tells in time.
   const [a, b] = await Promise.all([
-    hostOf(url, { pollMs: 600_000, commitMs: 100_000 }),
     hostOf(url, { pollMs: 600_000 }),
+    hastyHostOf(url, { pollMs: 600_000, refreshMs: 2000 }),
   ]);
-  await b.log.refresh();
+  await eventually("it is reached", () => isReached(b));
   await eventually("it listens", async () => {
     await a.log.commit(() => write(set("k")));
     return b.notes.commits.length > 0;
@@ -141,12 +184,7 @@ test("notices reach other hosts, and a restart of the database is survived", { s
   await assert.rejects(b.log.refresh(), { code: "STORE_UNAVAILABLE" });
   await database.start();
   await late;
-  await eventually("it is reached again", () =>
-    b.log.refresh().then(
-      () => true,
-      () => false,
-    ),
-  );
+  await eventually("it is reached again", () => isReached(b));
   assert.equal(text(await b.metadata.get("k")), "late");
   await Promise.all([a.close(), b.close()]);
 });
@@ -180,15 +218,22 @@ test("a commit whose answer is lost takes place once, and a database that says n
   const url = new URL(await newStore());
   await using proxy = await FaultyTcp.start(Number(url.port));
   url.port = String(proxy.port);
-  const host = await hostOf(url.href, { commitMs: 120_000, refreshMs: 500 });
+  const host = await hostOf(url.href);
   await host.log.commit(() => write(set("before")));
   const lost = proxy.loseAnswer(/done/);
   await Promise.all([host.log.commit(() => write(set("lost"))), lost]);
   assert.deepEqual(keysIn(host.notes), ["before", "lost"]);
   await host.close();
 
-  const hasty = await hostOf(url.href, { commitMs: 4000, refreshMs: 500 });
-  await hasty.log.commit(() => write(set("first")));
+  const hasty = await hastyHostOf(url.href, { commitMs: 4000, refreshMs: 500 });
+  const commits = (key: string) =>
+    hasty.log
+      .commit(() => write(set(key)))
+      .then(
+        () => true,
+        () => false,
+      );
+  await eventually("it is reached", () => commits("first"));
   proxy.swallow();
   await assert.rejects(hasty.log.refresh(), { code: "STORE_UNAVAILABLE" });
   await assert.rejects(
@@ -196,14 +241,7 @@ test("a commit whose answer is lost takes place once, and a database that says n
     /the answer to a commit was lost/,
   );
   proxy.restore();
-  await eventually("it is reached again", () =>
-    hasty.log
-      .commit(() => write(set("last")))
-      .then(
-        () => true,
-        () => false,
-      ),
-  );
+  await eventually("it is reached again", () => commits("last"));
   assert.ok(keysIn(hasty.notes).filter((key) => key === "swallowed").length <= 1);
   await hasty.close();
 });
@@ -214,19 +252,14 @@ test("when a standby takes over, hosts that know both addresses go on with all t
   await using first = await Postgres.start();
   await using standby = await first.standby({ synchronous: true });
   const url = `postgres://postgres@127.0.0.1:${standby.port},127.0.0.1:${first.port}/postgres?schema=moved`;
-  const host = await hostOf(url, { commitMs: 120_000 });
+  const host = await hostOf(url);
   await host.log.commit(() => write(set("before")));
   await first.kill();
   const during = host.log.commit(() => write(set("during")));
   await standby.promote();
   // The former standby waits for none of its own.
   await during;
-  await eventually("it is reached", () =>
-    host.log.refresh().then(
-      () => true,
-      () => false,
-    ),
-  );
+  await eventually("it is reached", () => isReached(host));
   assert.equal(host.log.applied, 2);
   await host.close();
 });
@@ -242,7 +275,7 @@ async function ask(url: string, statement: string): Promise<readonly Record<stri
   const line = new Line(settings, { name: "test", counts: new SqlCounts() });
   const rows = await line.run(
     async (sql) => [...(await sql.unsafe(statement.replaceAll("SCHEMA", settings.schema)))],
-    10_000,
+    120_000,
   );
   line.close();
   return rows;
@@ -254,7 +287,7 @@ const sorted = (commits: readonly Commit[]) =>
 test("a host that is started again holds nobody up: what it had begun before is over at once", { skip }, async () => {
   const url = await newStore();
   const other = await hostOf(url);
-  const before = await openSqlLog({ url, name: "test", peer: "started again" });
+  const before = await openLog({ url, name: "test", peer: "started again" });
   const locked = Promise.withResolvers<void>();
   const killed = before.log.withLock("gc", () => {
     locked.resolve();
@@ -263,7 +296,7 @@ test("a host that is started again holds nobody up: what it had begun before is 
   killed.catch(() => {});
   await locked.promise;
   assert.equal(await other.log.withLock("gc", async () => true), undefined);
-  const again = await openSqlLog({ url, name: "test", peer: "started again" });
+  const again = await openLog({ url, name: "test", peer: "started again" });
   assert.deepEqual(await other.log.withLock("gc", async () => true), { result: true });
   assert.deepEqual(await other.log.sessions(), [other.log.session, again.log.session]);
   await assert.rejects(
@@ -304,10 +337,17 @@ test("a lock is free again though the database was away when it was given back",
   const url = new URL(direct);
   await using proxy = await FaultyTcp.start(Number(url.port));
   url.port = String(proxy.port);
-  const host = await hostOf(url.href, { commitMs: 500 });
   const other = await hostOf(direct);
+  const host = await hastyHostOf(url.href, { commitMs: 500, leaseMs: 3_600_000 });
+  await eventually("it had the lock, and could not give it back", () =>
+    host.log
+      .withLock("gc", async () => {
+        proxy.refuse();
+        return true;
+      })
+      .catch(unlessAway),
+  );
   const isFree = async () => (await other.log.withLock("gc", async () => true)) !== undefined;
-  await host.log.withLock("gc", async () => proxy.refuse());
   assert.equal(await isFree(), false);
   proxy.restore();
   await eventually("what was given back is free", isFree, { every: 100 });
