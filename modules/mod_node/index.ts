@@ -65,6 +65,7 @@ export { fileSize, isDirectory, type UnixfsNode } from "./content/unixfs/node.ts
 export { bulkReader, openFile, openNode } from "./content/unixfs/open.ts";
 export { readFile } from "./content/unixfs/read.ts";
 export { exportTar } from "./content/unixfs/tar.ts";
+export { dateOf } from "./content/unixfs/times.ts";
 export { type PeerRecord, recordFilter } from "./network/routing/peer_record.ts";
 export { type PeerAddress, parsePeerAddress } from "./network/swarm/multiaddr.ts";
 export type { Block, BlockStore } from "./storage/blockstore/store.ts";

@@ -1,6 +1,6 @@
 /** A directory without an index: a page for people, JSON for programs. */
 import { createHash } from "node:crypto";
-import { directoryEntries, type UnixfsNode } from "modhost/node";
+import { dateOf, directoryEntries, type UnixfsNode } from "modhost/node";
 import type { ResponseFields } from "../../../core/types.ts";
 import type { Asked } from "../asked.ts";
 import { pageCacheControl } from "../headers/cache.ts";
@@ -28,6 +28,6 @@ export async function listingAnswer(asked: Asked, found: Found, directory: Unixf
     return { headers: { ...headers, ...described, etag }, body: reading.body(listingJson(entries)) };
   }
   const described = { content_type: "text/html", content_security_policy: pagePolicy(listingStyle) };
-  const page = listingPage({ place, cid: found.text, changed: directory.unixfs.mtime, entries });
+  const page = listingPage({ place, cid: found.text, changed: dateOf(directory.unixfs.mtime), entries });
   return { headers: { ...headers, ...described }, body: reading.body(page) };
 }

@@ -1,5 +1,5 @@
 /** A file, or where a symlink leads. */
-import type { UnixfsNode } from "modhost/node";
+import { dateOf, type UnixfsNode } from "modhost/node";
 import type { ResponseFields, ResponseHeaders } from "../../../core/types.ts";
 import type { Asked } from "../asked.ts";
 import { contentAnswer } from "../content/answer.ts";
@@ -10,11 +10,23 @@ import { disposition } from "../headers/disposition.ts";
 import { typeByName } from "../media/types.ts";
 import type { Found } from "../resolve.ts";
 
-/** `name` is that of the file where the path does not say it: of the index of a directory. */
-export async function fileAnswer(asked: Asked, found: Found, file: UnixfsNode, name?: string): Promise<ResponseFields> {
+/** The page that stands for a directory. */
+export interface IndexPage {
+  /** Which the path does not say. */
+  readonly name: string;
+  /** That the page has changed is said by the directory. */
+  readonly directory: UnixfsNode;
+}
+
+export async function fileAnswer(
+  asked: Asked,
+  found: Found,
+  file: UnixfsNode,
+  index?: IndexPage,
+): Promise<ResponseFields> {
   const { query, place, request } = asked;
   const headers = contentHeaders(asked, found, `"${found.text}"`);
-  const modified = modifiedOf(file);
+  const modified = modifiedAt(index?.directory ?? file);
   if (modified !== undefined) {
     headers.last_modified = new Date(modified).toUTCString();
     const known = conditionAnswer(request, [`"${found.text}"`], headers, modified);
@@ -28,16 +40,13 @@ export async function fileAnswer(asked: Asked, found: Found, file: UnixfsNode, n
       body: file.unixfs.data ?? "",
     };
   }
-  const type = typeByName(filename ?? name ?? place.segments.at(-1) ?? place.below?.at(-1) ?? "");
+  const type = typeByName(filename ?? index?.name ?? place.segments.at(-1) ?? place.below?.at(-1) ?? "");
   return contentAnswer(asked, { source: fileSource(file, asked.reading), type, headers, modified });
 }
 
-/** The latest second that a Date has. */
-const MAX_SECONDS = 8_640_000_000_000;
-
-/** In milliseconds; undefined where the file does not say it. */
-function modifiedOf({ unixfs: { mtime } }: UnixfsNode): number | undefined {
-  return mtime === undefined || Math.abs(mtime) > MAX_SECONDS ? undefined : mtime * 1000;
+/** In milliseconds, of whole seconds as the header has them; undefined where the node does not say it. */
+function modifiedAt({ unixfs: { mtime } }: UnixfsNode): number | undefined {
+  return mtime && dateOf({ ...mtime, nanoseconds: 0 })?.getTime();
 }
 
 /** What is opened is shown; what is downloaded is saved, under the name in the query or in the path. */

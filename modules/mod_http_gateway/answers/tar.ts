@@ -25,6 +25,6 @@ export async function tarAnswer(asked: Asked, found: Found): Promise<ResponseFie
   const root = await openFile(found.cid, reading.read);
   const headers = { ...own, ...savedHeaders(asked, "tar", `${found.text}.tar`) };
   const { read, buffers, lending } = reading.pooled();
-  const archive = lending.pieces(exportTar(root, found.text, read, buffers));
+  const archive = lending.pieces(exportTar(root, found.text, read, { buffers }));
   return { headers, body: await begun(asked, archive, (piece) => lending.release(piece)) };
 }

@@ -36,7 +36,7 @@ async function directoryAnswer(asked: Asked, found: Found, directory: UnixfsNode
   requireServed(asked, found, INDEX);
   const file = await openFile(index.cid, reading.read);
   if (isDirectory(file)) throw new Refusal(422, `${INDEX} of ${found.text} is a directory, and no page`);
-  return fileAnswer(asked, found, file, INDEX);
+  return fileAnswer(asked, found, file, { name: INDEX, directory });
 }
 
 /** A name that the path does not have, and its answer comes from. @throws NodeError for one that is denied */

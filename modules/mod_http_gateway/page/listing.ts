@@ -19,8 +19,8 @@ export interface Listed {
   readonly place: Place;
   /** Of the directory. */
   readonly cid: string;
-  /** Seconds since 1970, where the directory says it. */
-  readonly changed: number | undefined;
+  /** Where the directory says it. */
+  readonly changed: Date | undefined;
   readonly entries: ListedEntries;
 }
 
@@ -94,11 +94,10 @@ async function* written(
 }
 
 /** What the path above does not say: the CID, and when it was changed. */
-function about({ namespace, segments }: Place, cid: string, changed: number | undefined): string {
-  const date = changed === undefined ? undefined : new Date(changed * 1000);
+function about({ namespace, segments }: Place, cid: string, changed: Date | undefined): string {
   const parts = namespace === "ipfs" && segments.length === 0 ? [] : [escape_html(cid)];
-  if (date !== undefined && !Number.isNaN(date.getTime())) {
-    const iso = date.toISOString();
+  if (changed !== undefined) {
+    const iso = changed.toISOString();
     parts.push(`changed <time datetime="${iso}">${iso.slice(0, 10)}</time>`);
   }
   return parts.length === 0 ? "" : `<p class="about">${parts.join(", ")}</p>\n`;

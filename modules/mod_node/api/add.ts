@@ -13,6 +13,7 @@ import {
   oneCandidate,
 } from "./candidates.ts";
 import { type CallOptions, reading } from "./common.ts";
+import { type ModeInput, modeOf, type TimeInput, timeOf } from "./mode_and_time.ts";
 
 export interface AddTreeOptions extends CallOptions {
   /** How files are cut: `size-BYTES` (by default 262144), `rabin-MIN-AVG-MAX` or `buzhash`. */
@@ -45,6 +46,18 @@ export interface AddTreeOptions extends CallOptions {
   readonly silent?: boolean | undefined;
   /** Also yield progress events, every 256 KiB of each file. */
   readonly progress?: boolean | undefined;
+  /** Permissions of every file and directory. Not together with raw leaves, which this and the next three switch off. */
+  readonly mode?: ModeInput | undefined;
+  /** When every file, directory and symlink was changed. */
+  readonly mtime?: TimeInput | undefined;
+  /** Entries keep their own permissions, unless `mode` is given. */
+  readonly preserveMode?: boolean | undefined;
+  /** Entries keep their own times, unless `mtime` is given. */
+  readonly preserveMtime?: boolean | undefined;
+  /** Links of an interior node of a file, at least 2; 174 by default, and for 0 and below. */
+  readonly maxFileLinks?: number | undefined;
+  /** Keep directories without entries; true by default, and always for those at the top. */
+  readonly emptyDirs?: boolean | undefined;
 }
 
 export interface AddOptions extends Omit<AddTreeOptions, "progress"> {
@@ -84,7 +97,9 @@ export function addApi(node: LowLevelNode): AddApi {
     const { pin = true, nocopy = false, fscache = false, hashAlg, hash = hashAlg, wrapWithDirectory: wrap } = options;
     const { signal, offline } = reading(options);
     const sharded = node.repo.config.value("Experimental.ShardingEnabled");
-    const settings = addSettings({ ...options, hash, wrap, sharded });
+    const mode = modeOf(options.mode);
+    const mtime = timeOf(options.mtime);
+    const settings = addSettings({ ...options, hash, wrap, sharded, mode, mtime });
     if (nocopy && node.filestore === undefined) throw failure("REFERENCES_OFF");
     const entries = backed(given, nocopy);
     const events = options.onlyHash
@@ -138,9 +153,10 @@ async function* backed(entries: AsyncIterable<AddEntry>, nocopy: boolean): Async
 /** @throws NodeError when there are no entries */
 async function* entriesOf(candidates: AsyncIterable<Candidate> | Iterable<Candidate>): AsyncGenerator<AddEntry> {
   let any = false;
-  for await (const { path, content } of candidates) {
+  for await (const { content, ...known } of candidates) {
     any = true;
-    yield content === undefined ? { path, kind: "directory", body: nothing() } : { path, kind: "file", body: content };
+    if (content === undefined) yield { ...known, kind: "directory", body: nothing() };
+    else yield { ...known, kind: "file", body: content };
   }
   if (!any) throw new NodeError("expected a file argument");
 }

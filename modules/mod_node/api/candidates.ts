@@ -1,6 +1,8 @@
 /** The inputs that `add` and similar methods accept: the same forms as in the client libraries. */
 import { clean } from "../content/resolver/path.ts";
+import type { ModeAndTime } from "../formats/unixfs/format.ts";
 import { NodeError } from "../util/errors.ts";
+import { type ModeInput, modeOf, type TimeInput, timeOf } from "./mode_and_time.ts";
 
 type Bytes = ArrayBufferView | ArrayBuffer;
 
@@ -19,9 +21,10 @@ export interface FileCandidate {
   /** Path with `/` as separator; undefined or empty for a file without a name. */
   readonly path?: string | undefined;
   readonly content?: ImportContent | undefined;
-  /** Accepted and ignored: this version of UnixFS stores neither. */
-  readonly mode?: number | string | undefined;
-  readonly mtime?: unknown;
+  /** Stored with `preserveMode`. */
+  readonly mode?: ModeInput | undefined;
+  /** Stored with `preserveMtime`. */
+  readonly mtime?: TimeInput | undefined;
 }
 
 export type ImportCandidate = ImportContent | FileCandidate;
@@ -39,7 +42,7 @@ export type CarSources =
   | AsyncIterable<AsyncIterable<Uint8Array>>;
 
 /** A file or directory in the internal form. */
-export interface Candidate {
+export interface Candidate extends ModeAndTime {
   /** Normalized: `..` cannot escape the root. */
   readonly path: string;
   /** Undefined for a directory. */
@@ -88,8 +91,14 @@ export async function* manyCandidates(input: unknown): AsyncGenerator<Candidate,
 }
 
 function candidateOf(input: unknown): Candidate {
-  const { path, content } = (isFile(input) && !(input instanceof Blob) ? input : { content: input }) as FileCandidate;
-  return { path: clean((path ?? "").split("/")).join("/"), content: content == null ? undefined : piecesIn(content) };
+  const given = (isFile(input) && !(input instanceof Blob) ? input : { content: input }) as FileCandidate;
+  const { path, content } = given;
+  return {
+    path: clean((path ?? "").split("/")).join("/"),
+    content: content == null ? undefined : piecesIn(content),
+    mode: modeOf(given.mode),
+    mtime: timeOf(given.mtime),
+  };
 }
 
 async function* piecesIn(content: unknown): AsyncGenerator<Uint8Array, void, undefined> {

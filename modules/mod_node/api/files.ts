@@ -4,18 +4,36 @@ import { inSession } from "../content/dag/reader.ts";
 import { cidSettings } from "../content/mfs/cid_settings.ts";
 import { describe, type Entry, entriesIn, type Kind, linksIn, statOf } from "../content/mfs/list.ts";
 import { localityOf } from "../content/mfs/locality.ts";
-import { changeCid, cidAt, copy, flush, makeDirectory, move, remove, type Source } from "../content/mfs/operations.ts";
+import {
+  changeCid,
+  changeFacts,
+  cidAt,
+  copy,
+  flush,
+  makeDirectory,
+  move,
+  remove,
+  type Source,
+} from "../content/mfs/operations.ts";
 import { type NamespacePath, nameOf, namespacePath, uncheckedPath } from "../content/mfs/path.ts";
 import { fileAt, writeFile } from "../content/mfs/write_file.ts";
 import { readFile } from "../content/unixfs/read.ts";
+import { unixNow } from "../content/unixfs/times.ts";
+import type { UnixTime } from "../formats/unixfs/format.ts";
 import type { LowLevelNode } from "../low_level_node.ts";
 import { NodeError } from "../util/errors.ts";
 import { type ByteStream, LazyByteStream } from "./byte_stream.ts";
 import { type ByteSource, type CallOptions, type IpfsPath, listOf, piecesOf, type Reading, reading } from "./common.ts";
+import { type ModeInput, modeOf, shownFacts, type TimeInput, timeOf } from "./mode_and_time.ts";
 
 export interface FilesChangeOptions extends CallOptions {
   /** Make the change durable before the call resolves; true by default. */
   readonly flush?: boolean | undefined;
+}
+
+export interface FilesTouchOptions extends FilesChangeOptions {
+  /** The present moment by default. */
+  readonly mtime?: TimeInput | undefined;
 }
 
 /** The form of new CIDs; by default that of the directory. */
@@ -97,6 +115,10 @@ export interface FilesListing {
 
 export interface FilesStatResult {
   readonly cid: CID;
+  /** The permissions, where the node states them. */
+  readonly mode?: number | undefined;
+  /** When it was changed, where the node states it. */
+  readonly mtime?: UnixTime | undefined;
   /** Size of a file in bytes; 0 for a directory. */
   readonly size: number;
   /** Total bytes of the block and everything below it. */
@@ -113,6 +135,15 @@ export interface FilesStatResult {
 }
 
 export interface FilesApi {
+  /**
+   * Sets the permissions of a file, directory or symlink, and takes them away with 0. What is beyond the nine bits of permissions is
+   * ignored.
+   *
+   * @throws NodeError for text that is not octal
+   */
+  chmod(path: string, mode: ModeInput, options?: FilesChangeOptions): Promise<void>;
+  /** Sets the time at which a file, directory or symlink was changed. */
+  touch(path: string, options?: FilesTouchOptions): Promise<void>;
   /** Changes the CID version or hash function of a directory, also for entries that are created in it later. */
   chcid(path: string, options?: FilesCidOptions): Promise<void>;
   /** Copies files or directories, given by MFS path or `/ipfs` path; only links are copied. Each is there at once, or not at all. */
@@ -214,8 +245,9 @@ async function stat(node: LowLevelNode, path: IpfsPath, options: FilesStatOption
   const how = reading(options);
   const found = pathOf(path);
   const cid = isContent(found) ? await contentAt(node, found.text, how) : await cidAt(node.files, found, how);
-  const { kind: type, size, cumulativeSize, children: blocks } = statOf(cid, await node.reader(how)(cid));
-  const result = { cid, size, cumulativeSize, blocks, type };
+  const stat = statOf(cid, await node.reader(how)(cid));
+  const { kind: type, size, cumulativeSize, children: blocks } = stat;
+  const result = { cid, size, cumulativeSize, blocks, type, ...shownFacts(stat) };
   if (options.withLocal !== true) return { ...result, withLocality: false };
   const local = await localityOf(node.blocks, cid, how.signal);
   return {
@@ -229,6 +261,14 @@ async function stat(node: LowLevelNode, path: IpfsPath, options: FilesStatOption
 export function filesApi(node: LowLevelNode): FilesApi {
   const { files } = node;
   return {
+    async chmod(path, given, options = {}) {
+      const mode = modeOf(given);
+      await changeFacts(files, namespacePath(path), ({ mtime }) => ({ mode, mtime }), changing(options));
+    },
+    async touch(path, { mtime: given, ...options } = {}) {
+      const mtime = timeOf(given) ?? unixNow();
+      await changeFacts(files, namespacePath(path), ({ mode }) => ({ mode, mtime }), changing(options));
+    },
     async chcid(path, options = {}) {
       await changeCid(files, uncheckedPath(path), settingsOf(options), changing(options));
     },

@@ -20,6 +20,8 @@ export interface GetOptions extends CallOptions {
   readonly compress?: boolean | undefined;
   /** Compression level, from 1 (fastest) to 9 (smallest). */
   readonly compressionLevel?: number | undefined;
+  /** Entries that have no time get the present one with the fraction of its second, as Kubo writes it. */
+  readonly exactNow?: boolean | undefined;
 }
 
 export interface GetApi {
@@ -34,7 +36,7 @@ export interface GetApi {
 export function getApi(node: LowLevelNode): GetApi {
   return {
     get(path, options = {}) {
-      const { archive, compress = false, compressionLevel } = options;
+      const { archive, compress = false, compressionLevel, exactNow } = options;
       const opened = once(async () => {
         const level = compress ? gzipLevel(compressionLevel) : undefined;
         const session = inSession(reading(options));
@@ -52,7 +54,7 @@ export function getApi(node: LowLevelNode): GetApi {
           if (!packed && isDirectory(root)) throw new NodeError("file is not regular");
           const name = parsePath(pathText(path)).text.split("/").at(-1) as string;
           const read = node.reader(session);
-          const source = packed ? exportTar(root, name, read) : readFile(root, bulkReader(read));
+          const source = packed ? exportTar(root, name, read, { exactNow }) : readFile(root, bulkReader(read));
           return compress ? gzip(source, level) : source;
         },
       });

@@ -7,10 +7,12 @@ import { openNode } from "../content/unixfs/open.ts";
 import { dagPb, raw } from "../formats/cid/codecs.ts";
 import type { PbLink } from "../formats/dag_pb/dag_pb.ts";
 import { namedLinks } from "../formats/ipld/links.ts";
+import type { ModeAndTime } from "../formats/unixfs/format.ts";
 import type { LowLevelNode } from "../low_level_node.ts";
 import { ExternalSortedMap, type ValueCodec } from "../storage/external_sorted_map.ts";
 import { mapConcurrent } from "../util/async/map_concurrent.ts";
 import { type CallOptions, type IpfsPath, listOf, pathText, reading } from "./common.ts";
+import { shownFacts } from "./mode_and_time.ts";
 
 export interface LsOptions extends CallOptions {
   /** Read each entry to determine its type; true by default. */
@@ -21,7 +23,7 @@ export interface LsOptions extends CallOptions {
   readonly stream?: boolean | undefined;
 }
 
-export interface LsEntry {
+export interface LsEntry extends ModeAndTime {
   readonly name?: string;
   readonly path: string;
   /** Size of a file's content in bytes; 0 for a directory. */
@@ -31,7 +33,7 @@ export interface LsEntry {
 }
 
 /** A link, with all fields of the RPC API, and one more. */
-export interface LsLink {
+export interface LsLink extends ModeAndTime {
   readonly name: string;
   readonly cid: CID;
   /** Bytes of all blocks below, as the directory states it; the entry need not be read for it. */
@@ -102,9 +104,11 @@ export function lsApi(node: LowLevelNode): LsApi {
   async function* ls(path: IpfsPath, options: LsOptions = {}): AsyncGenerator<LsEntry> {
     const text = pathText(path);
     let count = 0;
-    for await (const { name, size, cid, type } of listed(text, options)) {
+    for await (const link of listed(text, options)) {
       count += 1;
-      yield { name, path: `${text}/${name}`, size, cid, type: type === "directory" ? "dir" : "file" };
+      const { name, size, cid } = link;
+      const type = link.type === "directory" ? "dir" : "file";
+      yield { name, path: `${text}/${name}`, size, cid, type, ...shownFacts(link) };
     }
     if (count > 0 || options.stream === true) return;
     yield { path: text, cid: (await node.resolve(text, inSession(reading(options)))).cid, type: "file" };
@@ -138,12 +142,15 @@ const linkCodec: ValueCodec<LsLink> = {
 async function kindOf(
   { cid, size }: PbLink,
   read: ReadBlock | undefined,
-): Promise<Pick<LsLink, "type" | "size" | "target">> {
+): Promise<Pick<LsLink, "type" | "size" | "target" | "mode" | "mtime">> {
   if (cid.code === raw) return { type: "file", size, target: "" };
   if (cid.code !== dagPb || read === undefined) return { type: "unknown", size: 0, target: "" };
   const node = openNode(cid, await read(cid));
   const { type, data } = node.unixfs;
-  if (type === "Symlink") return { type: "symlink", size: fileSize(node), target: Buffer.from(data ?? []).toString() };
-  if (type === "File" || type === "Raw") return { type: "file", size: fileSize(node), target: "" };
-  return { type: "directory", size: 0, target: "" };
+  const facts = shownFacts(node.unixfs);
+  if (type === "Symlink") {
+    return { type: "symlink", size: fileSize(node), target: Buffer.from(data ?? []).toString(), ...facts };
+  }
+  if (type === "File" || type === "Raw") return { type: "file", size: fileSize(node), target: "", ...facts };
+  return { type: "directory", size: 0, target: "", ...facts };
 }

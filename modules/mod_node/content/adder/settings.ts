@@ -2,8 +2,11 @@
 import { type HashFunction, hashNamed, sha256 } from "../../formats/cid/hashes.ts";
 import type { Chunker } from "../../formats/unixfs/chunker/chunker.ts";
 import { parseChunker } from "../../formats/unixfs/chunker/parse.ts";
+import type { UnixTime } from "../../formats/unixfs/format.ts";
 import { NodeError } from "../../util/errors.ts";
 import type { AddSettings } from "../unixfs/add.ts";
+import { isFanout } from "../unixfs/shard.ts";
+import type { Sharding } from "../unixfs/sharding.ts";
 
 /** Undefined is an option that was not given. */
 export interface AddOptions {
@@ -18,9 +21,26 @@ export interface AddOptions {
   readonly trickle?: boolean | undefined;
   readonly wrap?: boolean | undefined;
   readonly progress?: boolean | undefined;
-  /** Build sharded directories (HAMT). */
-  readonly sharded?: boolean | undefined;
+  /** When directories are sharded (HAMT); never by default. */
+  readonly sharded?: Sharding | undefined;
+  /** Slots of a shard. */
+  readonly fanout?: number | undefined;
+  /** Links of an interior node of a file; none of 0 and below. */
+  readonly maxFileLinks?: number | undefined;
+  /** Of every file and directory. */
+  readonly mode?: number | undefined;
+  readonly mtime?: UnixTime | undefined;
+  /** Entries keep their own mode and time. */
+  readonly preserveMode?: boolean | undefined;
+  readonly preserveMtime?: boolean | undefined;
+  /** Keep directories without entries; true by default. */
+  readonly emptyDirs?: boolean | undefined;
+  /** Greatest chunk in bytes. */
+  readonly maxChunk?: number | undefined;
 }
+
+/** With a limit of one link a tree would never end. */
+const MIN_FILE_LINKS = 2;
 
 /** @throws NodeError for options that exclude each other. An invalid chunker fails with the first file. */
 export function addSettings(options: AddOptions): AddSettings {
@@ -30,17 +50,46 @@ export function addSettings(options: AddOptions): AddSettings {
     throw new NodeError("nocopy option requires '--raw-leaves' to be enabled as well");
   }
   const version = versionOf(options.cidVersion, hash);
+  const { facts, preserve } = factsIn(options);
+  const hasFacts = facts !== undefined || preserve !== undefined;
+  if (hasFacts && (nocopy || options.rawLeaves === true)) {
+    throw new NodeError("raw-leaves can't be used with UnixFS metadata like mode or modification time");
+  }
   return {
     version,
     hash,
     inlineLimit: inline ? inlineLimit : undefined,
-    rawLeaves: options.rawLeaves ?? (nocopy || version === 1),
-    chunker: lazily(options.chunker ?? ""),
+    rawLeaves: !hasFacts && (options.rawLeaves ?? (nocopy || version === 1)),
+    chunker: lazily(options.chunker ?? "", options.maxChunk),
     trickle: options.trickle === true,
-    sharded: options.sharded === true,
+    sharded: options.sharded ?? false,
+    fanout: fanoutOf(options.fanout),
+    maxLinks: fileLinks(options.maxFileLinks),
+    facts,
+    preserve,
+    noEmpty: options.emptyDirs === false,
     wrap: options.wrap === true,
     progress: options.progress === true,
   };
+}
+
+function factsIn({ mode, mtime, preserveMode, preserveMtime }: AddOptions): Pick<AddSettings, "facts" | "preserve"> {
+  const preserves = preserveMode === true || preserveMtime === true;
+  return {
+    facts: mode === undefined && mtime === undefined ? undefined : { mode, mtime },
+    preserve: preserves ? { mode: preserveMode === true, mtime: preserveMtime === true } : undefined,
+  };
+}
+
+function fanoutOf(fanout: number | undefined): number | undefined {
+  if (fanout === undefined || isFanout(fanout)) return fanout;
+  throw new NodeError(`HAMT fanout must be a power of 2, between 8 and 1024 (got ${fanout})`);
+}
+
+function fileLinks(given: number | undefined): number | undefined {
+  if (given === undefined || given <= 0) return undefined;
+  if (given < MIN_FILE_LINKS) throw new NodeError(`max-file-links must be at least ${MIN_FILE_LINKS} (got ${given})`);
+  return given;
 }
 
 /** A hash function by name, in any letter case. @throws NodeError */
@@ -64,10 +113,10 @@ function versionOf(given: number | undefined, hash: HashFunction): 0 | 1 {
   return 1;
 }
 
-function lazily(text: string): () => Chunker {
+function lazily(text: string, maxChunk: number | undefined): () => Chunker {
   let make: (() => Chunker) | undefined;
   return () => {
-    make ??= parseChunker(text);
+    make ??= parseChunker(text, maxChunk);
     return make();
   };
 }

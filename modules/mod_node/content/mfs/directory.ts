@@ -1,5 +1,6 @@
 /** A directory that is changed entry by entry: the interface of plain and sharded ones. */
 import type { PbLink } from "../../formats/dag_pb/dag_pb.ts";
+import type { ModeAndTime } from "../../formats/unixfs/format.ts";
 import type { BlockSink, Built, CidSettings } from "../unixfs/build.ts";
 
 /** Called once, when everything that was handed to the sink is stored. */
@@ -10,6 +11,8 @@ export type OnStored = () => void;
  * removed synchronously.
  */
 export interface Directory {
+  /** Of the directory itself. */
+  facts: ModeAndTime;
   find(name: string): Promise<PbLink | undefined>;
   /** Puts an entry, replacing one of the same name. */
   set(link: PbLink): void;

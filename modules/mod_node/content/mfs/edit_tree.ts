@@ -6,6 +6,7 @@ import { failure, NodeError } from "../../util/errors.ts";
 import type { ReadBlock } from "../dag/reader.ts";
 import type { Built } from "../unixfs/build.ts";
 import { buildDirectory } from "../unixfs/directory.ts";
+import type { Sharding } from "../unixfs/sharding.ts";
 import { Folder } from "./folder.ts";
 
 export interface EditTreeOptions {
@@ -13,8 +14,9 @@ export interface EditTreeOptions {
   readonly path: readonly string[];
   readonly read: ReadBlock;
   readonly blocks: BlockService;
-  /** Whether a directory becomes sharded when an entry is put into it. */
-  readonly sharded: boolean;
+  /** When a directory becomes sharded as an entry is put into it, or plain as one is removed. */
+  readonly sharded: Sharding;
+  readonly fanout?: number | undefined;
 }
 
 /**
@@ -25,14 +27,14 @@ export interface EditTreeOptions {
  */
 export function putIntoTree(root: CID, link: Built, options: EditTreeOptions): Promise<CID> {
   return edited(root, options, async (top, batch) => {
-    const { path, sharded } = options;
+    const { path, sharded, fanout } = options;
     let folder = top;
     for (const [at, name] of path.slice(0, -1).entries()) {
       const found = await folder.findChild(name);
       if (found === undefined) {
         let built = link;
         for (const below of path.slice(at + 1).toReversed())
-          built = await buildDirectory([{ name: below, ...built }], { ...folder.settings, sharded }, batch.add);
+          built = await buildDirectory([{ name: below, ...built }], { ...folder.settings, sharded, fanout }, batch.add);
         return folder.put({ name, ...built });
       }
       if (!(found instanceof Folder)) throw new NodeError("file already exists");
@@ -59,10 +61,10 @@ export function removeFromTree(root: CID, options: EditTreeOptions): Promise<CID
 
 async function edited(
   cid: CID,
-  { read, blocks, sharded }: EditTreeOptions,
+  { read, blocks, sharded, fanout }: EditTreeOptions,
   edit: (top: Folder, batch: BlockBatch) => Promise<void>,
 ): Promise<CID> {
-  const deps = { read, sharded: () => sharded, changed: () => undefined };
+  const deps = { read, sharding: () => ({ sharded, fanout }), changed: () => undefined };
   // Its own size is of no matter: nothing links to it.
   const top = new Folder({ name: "", cid, size: 0 }, await read(cid), deps);
   const batch = new BlockBatch(blocks);

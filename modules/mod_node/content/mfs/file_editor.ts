@@ -6,12 +6,14 @@ import type { CID } from "multiformats/cid";
 import { raw } from "../../formats/cid/codecs.ts";
 import { SizeChunker } from "../../formats/unixfs/chunker/chunker.ts";
 import { defaultChunkSize } from "../../formats/unixfs/chunker/parse.ts";
+import type { ModeAndTime, UnixTime } from "../../formats/unixfs/format.ts";
 import { NodeError } from "../../util/errors.ts";
 import type { ReadBlock } from "../dag/reader.ts";
 import { type BlockSink, type CidSettings, cidOf } from "../unixfs/build.ts";
 import { fillLayer, interior, MAX_LINKS, TRICKLE_REPEAT, trickleTree } from "../unixfs/layout.ts";
 import { type FilePart, Leaves } from "../unixfs/leaves.ts";
 import { type UnixfsNode, unixfsNode } from "../unixfs/node.ts";
+import { unixNow } from "../unixfs/times.ts";
 import type { ByteReader } from "./byte_reader.ts";
 import { settingsOf } from "./cid_settings.ts";
 
@@ -21,8 +23,9 @@ const zeroes = new Uint8Array(64 * ZERO_CHUNK);
 const nothing = new Uint8Array();
 
 /** A node of a file that is being changed. */
-interface Open {
+interface Open extends ModeAndTime {
   readonly settings: CidSettings;
+  mtime: UnixTime | undefined;
   /** Whether it is a raw block, which has no parts. */
   raw: boolean;
   type: "File" | "Raw";
@@ -35,6 +38,7 @@ const sizeOf = ({ data, parts }: Pick<Open, "data" | "parts">): number =>
   parts.reduce((sum, { filesize }) => sum + filesize, data?.length ?? 0);
 
 export class FileEditor {
+  readonly #cid: CID;
   readonly #root: Open;
   readonly #read: ReadBlock;
   readonly #sink: BlockSink;
@@ -47,6 +51,7 @@ export class FileEditor {
    * everything that was built is in the sink and below `cids`. @throws NodeError
    */
   constructor(root: UnixfsNode, read: ReadBlock, sink: BlockSink, rawLeaves?: boolean) {
+    this.#cid = root.cid;
     this.#root = openNode(root);
     this.#opened = new Set([this.#root]);
     this.#read = read;
@@ -83,9 +88,14 @@ export class FileEditor {
     if (size > this.size) await this.#append(zerosOf(size - this.size, signal), ZERO_CHUNK);
   }
 
-  /** Hands the root to the sink and describes it. */
-  finish(): Promise<FilePart> {
-    return this.#build(this.#root);
+  /** Hands the root to the sink and describes it. A file that has a time and has become another one has changed now. */
+  async finish(): Promise<FilePart> {
+    const root = this.#root;
+    if (root.mtime !== undefined) {
+      const { cid } = await this.#build(root, () => undefined);
+      if (!cid.equals(this.#cid)) root.mtime = unixNow();
+    }
+    return this.#build(root);
   }
 
   /** Builds a node that becomes a part of an open one. */
@@ -95,11 +105,11 @@ export class FileEditor {
     return built;
   }
 
-  async #build({ settings, raw: isRaw, data, type, parts }: Open): Promise<FilePart> {
-    if (!isRaw) return interior(parts, settings, this.#sink, { type, data });
+  async #build({ settings, raw: isRaw, data, type, parts, mode, mtime }: Open, sink = this.#sink): Promise<FilePart> {
+    if (!isRaw) return interior(parts, settings, sink, { type, data, mode, mtime });
     const bytes = data ?? nothing;
     const cid = await cidOf(raw, bytes, settings);
-    await this.#sink({ cid, bytes });
+    await sink({ cid, bytes });
     return { cid, size: bytes.length, filesize: bytes.length };
   }
 
@@ -180,12 +190,12 @@ export class FileEditor {
 
 /** @throws NodeError when it is not a node of a file */
 function openNode({ cid, links, unixfs }: UnixfsNode): Open {
-  const { type, data, blocksizes = [] } = unixfs;
+  const { type, data, blocksizes = [], mode, mtime } = unixfs;
   if ((type !== "File" && type !== "Raw") || blocksizes.length < links.length) {
     throw new NodeError(`${cid} is not a part of a file`);
   }
   const parts = links.map((link, at) => ({ cid: link.cid, size: link.size, filesize: blocksizes[at] as number }));
-  return { settings: settingsOf(cid), raw: cid.code === raw, type, data, parts };
+  return { settings: settingsOf(cid), raw: cid.code === raw, type, data, parts, mode, mtime };
 }
 
 async function* zerosOf(length: number, signal: AbortSignal | undefined): AsyncGenerator<Uint8Array, void, undefined> {
@@ -261,11 +271,11 @@ class Trickle {
 
   async #repeat(node: Open, depth: number, from: number): Promise<void> {
     for (let repeat = from; repeat < TRICKLE_REPEAT && (await this.#leaves.more()); repeat += 1) {
-      node.parts.push(await trickleTree(this.#leaves, this.#settings, this.#sink, depth));
+      node.parts.push(await trickleTree(this.#leaves, this.#settings, this.#sink, { depthLimit: depth }));
     }
   }
 
-  #build({ settings, type, data, parts }: Open): Promise<FilePart> {
-    return interior(parts, settings, this.#sink, { type, data });
+  #build({ settings, type, data, parts, mode, mtime }: Open): Promise<FilePart> {
+    return interior(parts, settings, this.#sink, { type, data, mode, mtime });
   }
 }

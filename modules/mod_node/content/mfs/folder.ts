@@ -2,12 +2,14 @@
 import type { CID } from "multiformats/cid";
 import { dagPb, raw } from "../../formats/cid/codecs.ts";
 import { type PbLink, pbData } from "../../formats/dag_pb/dag_pb.ts";
-import { decodeUnixfs } from "../../formats/unixfs/format.ts";
+import { decodeUnixfs, type ModeAndTime } from "../../formats/unixfs/format.ts";
 import { failure, NodeError } from "../../util/errors.ts";
 import type { ReadBlock } from "../dag/reader.ts";
 import type { BlockSink, Built, CidSettings } from "../unixfs/build.ts";
 import { duplicateEntry } from "../unixfs/directory.ts";
 import { type UnixfsNode, unixfsNode } from "../unixfs/node.ts";
+import { SHARD_WIDTH } from "../unixfs/shard.ts";
+import type { Sharding } from "../unixfs/sharding.ts";
 import { settingsOf } from "./cid_settings.ts";
 import type { Directory, OnStored } from "./directory.ts";
 import type { Change } from "./journal.ts";
@@ -18,14 +20,20 @@ import { ShardedDirectory } from "./sharded_directory.ts";
 export interface FolderDeps {
   /** Reads blocks of this machine. */
   readonly read: ReadBlock;
-  /** Whether a directory becomes sharded when an entry is put into it. */
-  readonly sharded: () => boolean;
+  /** When a directory becomes sharded, for what is changed now. */
+  readonly sharding: () => NamespaceSharding;
   /** Called with every change. */
   readonly changed: (change: Change) => void;
   /** Called with every entry that is looked up; for trees that several hosts change. */
   readonly looked?: ((folder: Folder, name: string) => void) | undefined;
   /** Called when a directory and everything below is stored. */
   readonly stored?: ((folder: Folder) => void) | undefined;
+}
+
+/** When directories become sharded, and into how many slots. */
+export interface NamespaceSharding {
+  readonly sharded: Sharding;
+  readonly fanout?: number | undefined;
 }
 
 export interface FileEntry {
@@ -135,19 +143,60 @@ export class Folder {
     this.#forget(link.name);
     this.#set(link);
     this.#change({ at: this.path, put: link });
+    const { sharded, fanout } = this.#deps.sharding();
+    if (typeof sharded === "boolean" || !(this.#directory instanceof PlainDirectory)) return;
+    if (!this.#directory.exceeds(sharded)) return;
+    this.#shard(fanout);
+    this.#change({ at: this.path, fanout: fanout ?? SHARD_WIDTH });
   }
 
   /** @throws NodeError when there is none */
   async remove(name: string): Promise<void> {
-    if ((await this.find(name)) === undefined) throw missing();
+    const isPlainNext = await this.readyToRemove(name);
     this.#forget(name);
     this.#directory.remove(name);
     this.#change({ at: this.path, remove: name });
+    if (isPlainNext) await this.changeForm(0);
+  }
+
+  /**
+   * Reads what `remove` needs, so that it reads nothing; true when the directory is plain without that entry.
+   *
+   * @throws NodeError when there is none
+   */
+  async readyToRemove(name: string): Promise<boolean> {
+    const link = await this.find(name);
+    if (link === undefined) throw missing();
+    const { sharded } = this.#deps.sharding();
+    if (typeof sharded === "boolean" || !(this.#directory instanceof ShardedDirectory)) return false;
+    return !(await this.#directory.exceedsWithout(link, sharded));
+  }
+
+  /** Makes it a sharded directory of so many slots, or with 0 a plain one. */
+  async changeForm(fanout: number): Promise<void> {
+    if (fanout > 0) this.#shard(fanout);
+    else if (this.#directory instanceof ShardedDirectory) {
+      const { facts } = this.#directory;
+      this.#directory = PlainDirectory.from(await this.#directory.all(), facts);
+    }
+    this.#change({ at: this.path, fanout });
   }
 
   changeSettings(settings: CidSettings): void {
     this.#settings = settings;
     this.#change({ at: this.path, settings });
+  }
+
+  /** Of the directory itself. */
+  get facts(): ModeAndTime {
+    // No entry has this name: whoever changes the directory itself is in the way of who looks at it.
+    this.#deps.looked?.(this, "");
+    return this.#directory.facts;
+  }
+
+  changeFacts(facts: ModeAndTime): void {
+    this.#directory.facts = facts;
+    this.#change({ at: this.path, facts });
   }
 
   /** Hands the changed blocks in it and below to the sink. Iterative, since trees may be arbitrarily deep. */
@@ -190,10 +239,16 @@ export class Folder {
   }
 
   #set(link: PbLink): void {
-    if (this.#directory instanceof PlainDirectory && this.#deps.sharded()) {
-      this.#directory = ShardedDirectory.from(this.#directory.links(), this.#settings, this.#deps.read);
-    }
+    const { sharded, fanout } = this.#deps.sharding();
+    if (sharded === true) this.#shard(fanout);
     this.#directory.set(link);
+  }
+
+  #shard(fanout: number | undefined): void {
+    if (!(this.#directory instanceof PlainDirectory)) return;
+    const { facts } = this.#directory;
+    const settings = { ...this.#settings, fanout };
+    this.#directory = ShardedDirectory.from(this.#directory.links(), settings, this.#deps.read, facts);
   }
 
   #forget(name: string): void {

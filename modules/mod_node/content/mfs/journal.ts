@@ -7,6 +7,7 @@ import { CID } from "multiformats/cid";
 import { hashCoded, hashUnavailable } from "../../formats/cid/hashes.ts";
 import { parseCid } from "../../formats/cid/text.ts";
 import type { PbLink } from "../../formats/dag_pb/dag_pb.ts";
+import type { ModeAndTime } from "../../formats/unixfs/format.ts";
 import type { KeyRange, MetadataStore, MetadataWriter } from "../../storage/metadata/store.ts";
 import type { CidSettings } from "../unixfs/build.ts";
 
@@ -20,11 +21,16 @@ export const rootKey = `${folder}root`;
  */
 const numbersKey = `${folder}numbers`;
 
-/** A change in one directory: an entry was put or removed, or new settings were given. */
+/**
+ * A change in one directory: an entry was put or removed, or it got new settings, mode and time, or another form: sharded with so
+ * many slots, or plain with 0.
+ */
 export type Change = { readonly at: readonly string[] } & (
   | { readonly put: PbLink }
   | { readonly remove: string }
   | { readonly settings: CidSettings }
+  | { readonly facts: ModeAndTime }
+  | { readonly fanout: number }
 );
 
 /** Changes in the order in which they were made. */
@@ -35,19 +41,21 @@ type Record = { readonly at: readonly string[] } & (
   | { readonly put: readonly [name: string, cid: string, size: number] }
   | { readonly remove: string }
   | { readonly settings: readonly [version: 0 | 1, hash: number] }
+  | { readonly facts: ModeAndTime }
+  | { readonly fanout: number }
 );
 
 function recordOf(change: Change): Record {
   const { at } = change;
   if ("put" in change) return { at, put: [change.put.name, change.put.cid.toString(), change.put.size] };
-  if ("remove" in change) return { at, remove: change.remove };
+  if (!("settings" in change)) return change;
   return { at, settings: [change.settings.version, change.settings.hash.code] };
 }
 
 function changeOf(record: Record): Change {
   const { at } = record;
   if ("put" in record) return { at, put: { name: record.put[0], cid: parseCid(record.put[1]), size: record.put[2] } };
-  if ("remove" in record) return { at, remove: record.remove };
+  if (!("settings" in record)) return record;
   const [version, code] = record.settings;
   const hash = hashCoded(code);
   if (hash === undefined) throw hashUnavailable(code);

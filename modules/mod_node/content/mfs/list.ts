@@ -2,7 +2,7 @@
 import type { CID } from "multiformats/cid";
 import { dagPb, raw } from "../../formats/cid/codecs.ts";
 import { cumulativeSize, decodePb, type PbLink, pbData } from "../../formats/dag_pb/dag_pb.ts";
-import { decodeUnixfs, type Unixfs } from "../../formats/unixfs/format.ts";
+import { decodeUnixfs, type ModeAndTime, type Unixfs } from "../../formats/unixfs/format.ts";
 import { mapConcurrent } from "../../util/async/map_concurrent.ts";
 import { NodeError } from "../../util/errors.ts";
 import type { ReadBlock } from "../dag/reader.ts";
@@ -13,7 +13,7 @@ import { PlainDirectory } from "./plain_directory.ts";
 
 export type Kind = ReturnType<typeof kindOf>;
 
-export interface Stat {
+export interface Stat extends ModeAndTime {
   readonly cid: CID;
   readonly kind: Kind;
   /** Bytes of a file; 0 for a directory. */
@@ -45,9 +45,10 @@ export function statOf(cid: CID, bytes: Uint8Array): Stat {
   const { data = nothing, links } = decodePb(bytes);
   const unixfs = decodeUnixfs(data);
   if (unixfs.type === "Symlink") throw new NodeError("unrecognized node type: Symlink");
-  const kind = unixfs.type === "Directory" || unixfs.type === "HAMTShard" ? "directory" : "file";
+  const { type, mode, mtime } = unixfs;
+  const kind = type === "Directory" || type === "HAMTShard" ? "directory" : "file";
   const total = cumulativeSize({ length: bytes.length, links });
-  return { cid, kind, size: sizeOf(unixfs), cumulativeSize: total, children: links.length };
+  return { cid, kind, size: sizeOf(unixfs), cumulativeSize: total, children: links.length, mode, mtime };
 }
 
 /** Of files and symlink targets; 0 for everything else. */

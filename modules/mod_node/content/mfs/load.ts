@@ -43,5 +43,7 @@ export async function replay(root: Folder, change: Change): Promise<void> {
   const folder = await lookupFolder(root, { segments: change.at });
   if ("put" in change) await folder.put(change.put);
   else if ("remove" in change) await folder.remove(change.remove);
-  else folder.changeSettings(change.settings);
+  else if ("settings" in change) folder.changeSettings(change.settings);
+  else if ("facts" in change) folder.changeFacts(change.facts);
+  else await folder.changeForm(change.fanout);
 }

@@ -6,7 +6,7 @@ import type { NodeLog } from "../../util/log.ts";
 import type { ReadBlock } from "../dag/reader.ts";
 import { defaultCid } from "../unixfs/build.ts";
 import { buildDirectory } from "../unixfs/directory.ts";
-import type { Folder, FolderDeps } from "./folder.ts";
+import type { Folder, FolderDeps, NamespaceSharding } from "./folder.ts";
 import type { Change, Journal } from "./journal.ts";
 import { loadTree } from "./load.ts";
 import type { Trace } from "./trace.ts";
@@ -19,7 +19,7 @@ export interface LoadedTreeDeps {
   readonly blocks: BlockService;
   readonly unstored: UnstoredBlocks;
   readonly journal: Journal;
-  /** Whether a directory becomes sharded when an entry is put into it. */
+  /** When a directory becomes sharded for calls that do not say it. */
   readonly sharded: () => boolean;
   readonly log: NodeLog;
 }
@@ -40,6 +40,15 @@ export type Attempt<T> = { readonly result: T } | { readonly missing: CID };
 /** Gets what a call changes; a `Trace` also what it looks at. */
 export type Recorder = { readonly changes: Change[] } & Partial<Trace>;
 
+/** A call on the tree. */
+export interface TreeCall<T> {
+  readonly run: (root: Folder) => Promise<T>;
+  /** Blocks that are not on this machine, by the text of their CIDs. */
+  readonly fetched: ReadonlyMap<string, Uint8Array>;
+  /** When directories become sharded; by default as the dependencies say. */
+  readonly sharding?: NamespaceSharding | undefined;
+}
+
 export class LoadedTree {
   readonly #deps: LoadedTreeDeps;
   #root: Folder | undefined;
@@ -47,6 +56,8 @@ export class LoadedTree {
   #readBytes = 0;
   /** Blocks that were fetched for the present attempt, by the text of their CIDs. */
   #fetched: ReadonlyMap<string, Uint8Array> = new Map();
+  /** Of the present attempt. */
+  #sharding: NamespaceSharding | undefined;
   /** Of the present attempt; undefined while the tree is loaded or takes over changes that are in the journal. */
   #recorder: Recorder | undefined;
 
@@ -69,22 +80,20 @@ export class LoadedTree {
     this.#root = undefined;
   }
 
-  /** Gives the tree to `run`, for itself. `fetched` are blocks that are not on this machine, by the text of their CIDs. */
-  async attempt<T>(
-    fetched: ReadonlyMap<string, Uint8Array>,
-    run: (root: Folder) => Promise<T>,
-    recorder: Recorder,
-  ): Promise<Attempt<T>> {
+  /** Gives the tree to `run`, for itself. */
+  async attempt<T>({ run, fetched, sharding }: TreeCall<T>, recorder: Recorder): Promise<Attempt<T>> {
     this.#fetched = fetched;
     try {
       const root = await this.#loaded();
       this.#recorder = recorder;
+      this.#sharding = sharding;
       return { result: await run(root) };
     } catch (error) {
       if (error instanceof MissingBlock) return { missing: error.cid };
       throw error;
     } finally {
       this.#recorder = undefined;
+      this.#sharding = undefined;
     }
   }
 
@@ -118,7 +127,7 @@ export class LoadedTree {
     const { journal, sharded, log } = this.#deps;
     const deps: FolderDeps = {
       read: this.readLocal,
-      sharded,
+      sharding: () => this.#sharding ?? { sharded: sharded() },
       changed: (change) => this.#recorder?.changes.push(change),
       looked: (folder, name) => this.#recorder?.looked?.(folder.path, name),
       stored: (folder) => this.#recorder?.stored?.(folder.path),

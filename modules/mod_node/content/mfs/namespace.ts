@@ -20,11 +20,11 @@ import type { Built, CidSettings } from "../unixfs/build.ts";
 import { buildDirectory } from "../unixfs/directory.ts";
 import { Commits } from "./commits.ts";
 import type { OnStored } from "./directory.ts";
-import { type Folder, kindOf } from "./folder.ts";
+import { type Folder, kindOf, type NamespaceSharding } from "./folder.ts";
 import { GcGuard } from "./gc_guard.ts";
 import { type Change, Journal } from "./journal.ts";
 import { rootLost } from "./load.ts";
-import { type Attempt, LoadedTree } from "./loaded_tree.ts";
+import { type Attempt, LoadedTree, type TreeCall } from "./loaded_tree.ts";
 import { type CallOptions, Rounds } from "./rounds.ts";
 import { isFull, UnstoredBlocks } from "./unstored.ts";
 
@@ -38,7 +38,7 @@ export interface NamespaceDeps {
   readonly metadata: MetadataStore;
   /** The lock that garbage collection holds exclusively. */
   readonly lock: SharedLock;
-  /** Whether a directory becomes sharded when an entry is put into it. */
+  /** Whether a directory becomes sharded when an entry is put into it, for changes that do not say it. */
   readonly sharded: () => boolean;
   readonly log: NodeLog;
   /** Once it aborts, no peer is asked any more. */
@@ -50,6 +50,7 @@ export interface NamespaceDeps {
 export interface ChangeOptions extends ReadOptions {
   /** The change and all before it are on the disk when the call resolves; so they always are where several hosts share a store. */
   readonly flush: boolean;
+  readonly sharding?: NamespaceSharding | undefined;
 }
 
 /** What `replaceRoot` did. */
@@ -142,7 +143,7 @@ export class Namespace implements PendingBlocks {
    * `withGcGuard`: it protects the blocks that were fetched.
    */
   async withTree<T>(
-    options: ReadOptions & CallOptions,
+    options: ReadOptions & CallOptions & Partial<ChangeOptions>,
     run: (root: Folder) => Promise<T>,
     guard?: GcGuard,
   ): Promise<T> {
@@ -151,7 +152,7 @@ export class Namespace implements PendingBlocks {
     const fetched = new Map<string, Uint8Array>();
     const read = this.reader({ ...options, storedOnly: true });
     for (;;) {
-      const attempt = await this.#attempt(options, fetched, run);
+      const attempt = await this.#attempt(options, { run, fetched, sharding: options.sharding });
       if ("result" in attempt) return attempt.result;
       const cid = attempt.missing;
       missing.push(cid);
@@ -195,17 +196,13 @@ export class Namespace implements PendingBlocks {
   }
 
   /** Runs once with the tree locked; gives the result, or the block for lack of which it ended. */
-  async #attempt<T>(
-    options: CallOptions,
-    fetched: ReadonlyMap<string, Uint8Array>,
-    run: (root: Folder) => Promise<T>,
-  ): Promise<Attempt<T>> {
+  async #attempt<T>(options: CallOptions, call: TreeCall<T>): Promise<Attempt<T>> {
     const rounds = this.#rounds;
-    if (rounds !== undefined) return rounds.call((trace) => this.#tree.attempt(fetched, run, trace), options);
+    if (rounds !== undefined) return rounds.call((trace) => this.#tree.attempt(call, trace), options);
     const release = await this.#treeLock.acquireExclusive(options.signal);
     const changes: Change[] = [];
     try {
-      return await this.#tree.attempt(fetched, run, { changes });
+      return await this.#tree.attempt(call, { changes });
     } finally {
       // The changes of one call are journalled together or not at all.
       this.#commits.add(changes);

@@ -1,12 +1,15 @@
 /** Operations on MFS, with the reference's rules and refusals. */
 import type { CID } from "multiformats/cid";
+import { raw } from "../../formats/cid/codecs.ts";
 import { cumulativeSize } from "../../formats/dag_pb/dag_pb.ts";
+import { encodeUnixfs, type ModeAndTime } from "../../formats/unixfs/format.ts";
 import type { ReadOptions } from "../../storage/blockstore/block_service.ts";
 import { NodeError } from "../../util/errors.ts";
 import type { ReadBlock } from "../dag/reader.ts";
-import type { CidSettings } from "../unixfs/build.ts";
+import { type BlockSink, type Built, buildNode, type CidSettings, defaultCid } from "../unixfs/build.ts";
 import { duplicateEntry } from "../unixfs/directory.ts";
-import { unixfsNode } from "../unixfs/node.ts";
+import { type UnixfsNode, unixfsNode } from "../unixfs/node.ts";
+import { settingsOf } from "./cid_settings.ts";
 import { type FileEntry, Folder, isMissing, kindOf, missing } from "./folder.ts";
 import type { GcGuard } from "./gc_guard.ts";
 import { lookup, lookupFolder, withTrailingSlash } from "./lookup.ts";
@@ -175,6 +178,8 @@ export async function move(
       throw new NodeError(`cannot move ${source.text} to a subdirectory of itself, ${place.text}`);
     }
     const link = await storedLinkTo(files, entry);
+    if (there !== undefined) await folder.readyToRemove(nameOf(place));
+    await from.readyToRemove(own);
     // All blocks were read by now: nothing can fail from here on.
     if (there !== undefined) await folder.remove(nameOf(place));
     await folder.add({ name: nameOf(place), ...link });
@@ -233,4 +238,35 @@ export async function changeCid(
     if (!(found instanceof Folder)) throw new NodeError("can only update directories");
     found.changeSettings(settings);
   });
+}
+
+/** Changes mode or time of a file, directory or symlink. A raw block becomes a node that has its bytes. */
+export async function changeFacts(
+  files: Namespace,
+  path: NamespacePath,
+  change: (facts: ModeAndTime) => ModeAndTime,
+  options: ChangeOptions,
+): Promise<void> {
+  const release = await files.writers.acquire(path.segments.join("/"), options.signal);
+  try {
+    await files.change(options, async (root) => {
+      const found = await lookup(root, path);
+      if (found instanceof Folder) return found.changeFacts(change(found.facts));
+      const folder = await lookupFolder(root, parentOf(path));
+      const built = await withFacts(found.node, change, (block) => files.blocks.put([block]));
+      return folder.replace({ name: nameOf(path), ...built });
+    });
+  } finally {
+    release();
+  }
+}
+
+/** The same node with other mode or time. */
+function withFacts(
+  { cid, links, unixfs }: UnixfsNode,
+  change: (facts: ModeAndTime) => ModeAndTime,
+  sink: BlockSink,
+): Promise<Built> {
+  const data = encodeUnixfs({ ...unixfs, ...change(unixfs) });
+  return buildNode({ data, links }, cid.code === raw ? defaultCid : settingsOf(cid), sink);
 }

@@ -3,7 +3,7 @@
  * place, so a change moves bytes but decodes nothing, however many entries there are.
  */
 import { dagPb } from "../../formats/cid/codecs.ts";
-import { decodeLink, decodePb, encodeLink, encodePb, type PbLink } from "../../formats/dag_pb/dag_pb.ts";
+import { decodeLink, decodePb, encodeLink, encodePb, type PbLink, pbData } from "../../formats/dag_pb/dag_pb.ts";
 import {
   LINK_HASH_TAG,
   LINK_NAME_TAG,
@@ -12,7 +12,10 @@ import {
   NODE_LINKS_TAG,
 } from "../../formats/dag_pb/field_numbers.ts";
 import { FieldReader } from "../../formats/protobuf/fields.ts";
+import { decodeUnixfs, encodeUnixfs, type ModeAndTime, type Unixfs } from "../../formats/unixfs/format.ts";
 import { type BlockSink, type Built, type CidSettings, cidOf } from "../unixfs/build.ts";
+import { dataField, directoryData } from "../unixfs/directory.ts";
+import { DirectorySize, type ShardLimits } from "../unixfs/sharding.ts";
 import type { Directory } from "./directory.ts";
 
 const MIN_CAPACITY = 256;
@@ -27,7 +30,9 @@ export class PlainDirectory implements Directory {
   /** Sum of the sizes of all links. */
   #below = 0;
   /** The data field, which follows the links. */
-  readonly #data: Uint8Array;
+  #data: Uint8Array;
+  /** Counted when it is first asked for. */
+  #size: DirectorySize | undefined;
 
   /** @throws NodeError when the bytes are not a dag-pb node */
   constructor(block: Uint8Array) {
@@ -39,6 +44,39 @@ export class PlainDirectory implements Directory {
     this.#end = end;
     this.#below = below;
     this.#links = Buffer.from(bytes.subarray(0, end));
+  }
+
+  /** With entries that are sorted by name. */
+  static from(links: Iterable<PbLink>, facts: ModeAndTime): PlainDirectory {
+    const directory = new PlainDirectory(directoryData(facts));
+    for (const link of links) directory.set(link);
+    return directory;
+  }
+
+  get facts(): ModeAndTime {
+    const { mode, mtime } = this.#unixfs;
+    return { mode, mtime };
+  }
+
+  set facts({ mode, mtime }: ModeAndTime) {
+    const before = this.#data.length;
+    this.#data = dataField(encodeUnixfs({ ...this.#unixfs, mode, mtime }));
+    if (this.#data.length !== before) this.#size = undefined;
+  }
+
+  get #unixfs(): Unixfs {
+    return decodeUnixfs(pbData(this.#data) ?? new Uint8Array());
+  }
+
+  exceeds(limits: ShardLimits): boolean {
+    this.#size ??= this.#counted();
+    return this.#size.exceeds(limits);
+  }
+
+  #counted(): DirectorySize {
+    const size = new DirectorySize(this.#data.length);
+    for (const link of this.links()) size.add(link);
+    return size;
   }
 
   async find(name: string): Promise<PbLink | undefined> {
@@ -65,6 +103,7 @@ export class PlainDirectory implements Directory {
     this.#count += 1;
     this.#shift(at + 1, field.length);
     this.#below += link.size;
+    this.#size?.add(link, field.length);
   }
 
   remove(name: string): boolean {
@@ -73,9 +112,11 @@ export class PlainDirectory implements Directory {
     let removed = false;
     // Other writers may have used a name twice.
     while (at < this.#count && this.#compare(at, bytes) === 0) {
-      this.#below -= this.#link(at).size;
       const from = this.#start(at);
       const next = this.#start(at + 1);
+      const link = this.#link(at);
+      this.#below -= link.size;
+      this.#size?.remove(link, next - from);
       this.#links.copyWithin(from, next, this.#end);
       this.#starts.copyWithin(at, at + 1, this.#count);
       this.#count -= 1;

@@ -32,8 +32,9 @@ export class Trace implements CallMade {
 
   #dependsOn(change: Change): boolean {
     const folder = keyOf(change.at);
-    if ("settings" in change) return this.#folders.has(folder) || this.#isWithinWhole(`${folder}/`);
-    const entry = `${folder}/${"put" in change ? change.put.name : change.remove}`;
+    const name = "put" in change ? change.put.name : "remove" in change ? change.remove : undefined;
+    if (name === undefined) return this.#folders.has(folder) || this.#isWithinWhole(`${folder}/`);
+    const entry = `${folder}/${name}`;
     return this.#entries.has(entry) || this.#isWithinWhole(entry);
   }
 

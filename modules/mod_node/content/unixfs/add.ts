@@ -1,14 +1,17 @@
 /** Adds trees of files, with the events of the reference's `add` in its order. */
 import { tmpdir } from "node:os";
+import type { ModeAndTime } from "../../formats/unixfs/format.ts";
 import { abortableSource } from "../../util/async/abortable.ts";
 import { readUpTo } from "../../util/async/read_all.ts";
 import { NodeError } from "../../util/errors.ts";
 import type { BlockSink, Built } from "./build.ts";
+import type { DirectorySettings } from "./directory.ts";
 import { DirectoryTree } from "./directory_tree.ts";
 import { type FileSettings, importFile, importSymlink } from "./import_file.ts";
+import { isEpoch } from "./times.ts";
 
 /** An entry to add. Directories may come before their files or not at all, in any order within one top-level entry. */
-export interface AddEntry {
+export interface AddEntry extends ModeAndTime {
   /** Components separated by `/`; "" for a file without a name. */
   readonly path: string;
   readonly kind: "file" | "directory" | "symlink";
@@ -20,8 +23,13 @@ export interface AddEntry {
   readonly backing?: string | undefined;
 }
 
-export interface AddSettings extends FileSettings {
-  readonly sharded: boolean;
+export interface AddSettings extends FileSettings, DirectorySettings {
+  /** Of every file and directory, also of those that no entry names; a symlink has the time of them. */
+  readonly facts?: ModeAndTime | undefined;
+  /** Which of its own an entry keeps where `facts` do not say it. */
+  readonly preserve?: { readonly mode: boolean; readonly mtime: boolean } | undefined;
+  /** Leave out directories without entries; a top-level one stays. */
+  readonly noEmpty?: boolean | undefined;
   /** Put everything into one directory without a name. */
   readonly wrap: boolean;
   readonly progress: boolean;
@@ -75,7 +83,7 @@ export async function* addTree(
       if (!settings.wrap && (top !== open || single)) yield* finish();
       if (!settings.wrap && (!single || entry.kind === "directory")) open = top;
       if (entry.kind === "directory") {
-        await tree.open(entry.path);
+        await tree.open(entry.path, factsOf(entry, settings));
         continue;
       }
       const built = yield* importEntry(entry, settings, sink, signal);
@@ -99,17 +107,29 @@ function requireEntry({ path, kind, body }: Partial<AddEntry>): void {
   throw new NodeError(`the entry ${path} needs a body: an async iterable of bytes`);
 }
 
+/** What is kept of an entry; undefined where that is nothing. The epoch is a time for symlinks alone, as in the reference. */
+function factsOf(entry: AddEntry, { facts, preserve }: AddSettings): ModeAndTime | undefined {
+  if (preserve === undefined) return facts;
+  const mode = facts?.mode ?? (preserve.mode ? entry.mode : undefined);
+  const own = facts?.mtime ?? (preserve.mtime ? entry.mtime : undefined);
+  const mtime = entry.kind !== "symlink" && own !== undefined && isEpoch(own) ? undefined : own;
+  return mode === undefined && mtime === undefined ? undefined : { mode, mtime };
+}
+
 async function* importEntry(
-  { path, kind, body: source, backing }: AddEntry,
+  entry: AddEntry,
   settings: AddSettings,
   sink: BlockSink,
   signal: AbortSignal | undefined,
 ): AsyncGenerator<AddEvent, Built, undefined> {
+  const { path, kind, body: source, backing } = entry;
   const body = abortableSource(source, signal);
-  if (kind === "symlink") return importSymlink(await readUpTo(body), settings, sink);
-  if (!settings.progress) return importFile(body, settings, sink, backing);
+  const facts = factsOf(entry, settings);
+  if (kind === "symlink") return importSymlink(await readUpTo(body), settings, sink, facts?.mtime);
+  const known = { backing, facts };
+  if (!settings.progress) return importFile(body, settings, sink, known);
   const meter = new Meter(body);
-  const importing = importFile(meter.source(), settings, sink, backing);
+  const importing = importFile(meter.source(), settings, sink, known);
   importing.catch(() => {});
   for await (const bytes of meter.steps(importing)) yield { name: path, kind: "progress", bytes };
   return importing;

@@ -2,15 +2,15 @@
 import { dagPb } from "../../formats/cid/codecs.ts";
 import { compareNames, encodeLink, type PbLink } from "../../formats/dag_pb/dag_pb.ts";
 import { NODE_DATA_TAG } from "../../formats/dag_pb/field_numbers.ts";
-import { writeField } from "../../formats/protobuf/fields.ts";
-import { encodeUnixfs } from "../../formats/unixfs/format.ts";
+import { fieldLength, writeField } from "../../formats/protobuf/fields.ts";
+import { encodeUnixfs, type ModeAndTime } from "../../formats/unixfs/format.ts";
 import { NodeError } from "../../util/errors.ts";
 import { type BlockSink, type Built, type CidSettings, cidOf } from "./build.ts";
-import { ShardBuilder, shardPath } from "./shard.ts";
+import { ShardBuilder, type ShardSettings, shardPath } from "./shard.ts";
+import { DirectorySize, type Sharding, type ShardLimits } from "./sharding.ts";
 
-export interface DirectorySettings extends CidSettings {
-  /** Build every directory that has entries as a HAMT, as `Experimental.ShardingEnabled` says. */
-  readonly sharded: boolean;
+export interface DirectorySettings extends ShardSettings {
+  readonly sharded: Sharding;
 }
 
 export const duplicateEntry = (): NodeError => new NodeError("directory already has entry by that name");
@@ -26,37 +26,83 @@ export const entryKey = (name: string, sharded: boolean): string =>
   sharded ? Buffer.from(shardPath(name)).toString("hex") + name : name;
 
 /** Entries in any order, with distinct names. */
-export function buildDirectory(links: readonly PbLink[], settings: DirectorySettings, sink: BlockSink): Promise<Built> {
-  const keyed = links.map((link): KeyedEntry => [entryKey(link.name, settings.sharded), link]);
-  return buildOrdered([keyed.sort(([one], [other]) => compareNames(one, other))], settings, sink);
-}
-
-/** Entries sorted by key; a sharded directory is built in constant memory. */
-export async function buildOrdered(
-  pages: AsyncIterable<readonly KeyedEntry[]> | Iterable<readonly KeyedEntry[]>,
+export async function buildDirectory(
+  links: readonly PbLink[],
   settings: DirectorySettings,
   sink: BlockSink,
+  facts?: ModeAndTime,
 ): Promise<Built> {
+  const { sharded } = settings;
+  const ordered = (inHamt: boolean) => [
+    links
+      .map((link): KeyedEntry => [entryKey(link.name, inHamt), link])
+      .sort(([one], [other]) => compareNames(one, other)),
+  ];
+  if (typeof sharded === "boolean") return buildOrdered(ordered(sharded), { ...settings, sharded }, sink, facts);
+  const plain = await buildPlain(ordered(false), settings, sink, { facts, limits: sharded });
+  return plain ?? buildOrdered(ordered(true), { ...settings, sharded: true }, sink, facts);
+}
+
+type Pages = AsyncIterable<readonly KeyedEntry[]> | Iterable<readonly KeyedEntry[]>;
+
+/** Entries sorted by key; a sharded directory is built in constant memory, and is plain without entries. */
+export async function buildOrdered(
+  pages: Pages,
+  settings: ShardSettings & { readonly sharded: boolean },
+  sink: BlockSink,
+  facts?: ModeAndTime,
+): Promise<Built> {
+  if (!settings.sharded) return (await buildPlain(pages, settings, sink, { facts })) as Built;
   let shards: ShardBuilder | undefined;
-  const plain = new PlainBuilder();
   for await (const page of pages) {
     for (const [key, { cid, size }] of page) {
-      if (!settings.sharded) {
-        plain.add({ name: key, size, cid });
-        continue;
-      }
       shards ??= new ShardBuilder(settings, sink);
       const path = Buffer.from(key.slice(0, pathDigits), "hex");
       const stored = shards.add({ name: key.slice(pathDigits), size, cid }, path);
       if (stored !== undefined) await stored;
     }
   }
-  return shards === undefined ? plain.end(settings, sink) : shards.end();
+  return shards === undefined ? new PlainBuilder().end(settings, sink, facts) : shards.end(facts);
 }
 
-const plainData = encodeUnixfs({ type: "Directory" });
-const dataField = new Uint8Array(2 + plainData.length);
-writeField(dataField, 0, NODE_DATA_TAG, plainData);
+export interface PlainOptions {
+  readonly facts?: ModeAndTime | undefined;
+  /** Beyond these nothing is built. */
+  readonly limits?: ShardLimits | undefined;
+}
+
+/** A directory in one block, of entries sorted by name; undefined for one beyond the limits. */
+export async function buildPlain(
+  pages: Pages,
+  settings: CidSettings,
+  sink: BlockSink,
+  { facts, limits }: PlainOptions,
+): Promise<Built | undefined> {
+  const plain = new PlainBuilder();
+  const total = limits && new DirectorySize(directoryData(facts).length);
+  for await (const page of pages) {
+    for (const [name, { cid, size }] of page) {
+      const link = { name, size, cid };
+      const encoded = plain.add(link);
+      total?.add(link, encoded);
+      if (limits !== undefined && total?.exceeds(limits)) return undefined;
+    }
+  }
+  return plain.end(settings, sink, facts);
+}
+
+/** The field of a node with its data. */
+export function dataField(data: Uint8Array): Uint8Array {
+  const field = new Uint8Array(fieldLength(data.length));
+  writeField(field, 0, NODE_DATA_TAG, data);
+  return field;
+}
+
+/** That of a plain directory. */
+export const directoryData = (facts: ModeAndTime | undefined): Uint8Array =>
+  facts === undefined ? plainData : dataField(encodeUnixfs({ ...facts, type: "Directory" }));
+
+const plainData = directoryData({});
 const MIN_CAPACITY = 512;
 
 /** A directory in one block, kept as its encoded links. */
@@ -66,13 +112,16 @@ class PlainBuilder {
   /** Sum of the sizes of all links. */
   #below = 0;
 
-  add(link: PbLink): void {
-    this.#put(encodeLink(link));
+  /** Bytes of the link. */
+  add(link: PbLink): number {
+    const field = encodeLink(link);
+    this.#put(field);
     this.#below += link.size;
+    return field.length;
   }
 
-  async end(settings: CidSettings, sink: BlockSink): Promise<Built> {
-    this.#put(dataField);
+  async end(settings: CidSettings, sink: BlockSink, facts?: ModeAndTime): Promise<Built> {
+    this.#put(directoryData(facts));
     const bytes = this.#bytes.subarray(0, this.#end);
     const cid = await cidOf(dagPb, bytes, settings);
     await sink({ cid, bytes });

@@ -2,41 +2,75 @@
 import { setImmediate as nextTurn } from "node:timers/promises";
 import { CID } from "multiformats/cid";
 import { varintLength, writeVarint } from "../../formats/protobuf/varint.ts";
+import { decodeUnixfs, encodeUnixfs, type ModeAndTime } from "../../formats/unixfs/format.ts";
 import { ExternalSortedMap, type ValueCodec } from "../../storage/external_sorted_map.ts";
 import type { BlockSink, Built } from "./build.ts";
-import { buildOrdered, type DirectorySettings, duplicateEntry, entryKey } from "./directory.ts";
+import { buildOrdered, buildPlain, type DirectorySettings, duplicateEntry, entryKey } from "./directory.ts";
+import type { Sharding } from "./sharding.ts";
 
 /** Directories after which other work of the process gets its turn while they are built. */
 const TURN_STEPS = 64;
 
-/** The number of a directory that is not built yet. */
-type Open = number;
+/** A directory that is not built yet. */
+interface Open {
+  readonly number: number;
+  readonly facts?: ModeAndTime | undefined;
+}
+
 type Entry = Built | Open;
 
-const isOpen = (held: Entry | undefined): held is Open => typeof held === "number";
+const isOpen = (held: Entry | undefined): held is Open => held !== undefined && "number" in held;
 
-/** A size followed by a CID; a directory that is not built yet is a number only. */
+const nothing = new Uint8Array();
+/** In the first byte of a directory that is not built yet and has mode or time. */
+const WITH_FACTS = 0x80;
+
+function factsBytes({ facts }: Open): Uint8Array {
+  return facts === undefined ? nothing : encodeUnixfs({ ...facts, type: "Directory" });
+}
+
+function factsIn(bytes: Uint8Array): ModeAndTime {
+  const { mode, mtime } = decodeUnixfs(bytes);
+  return { mode, mtime };
+}
+
+/** A size followed by a CID; a directory that is not built yet is a number, with a UnixFS message if it has mode or time. */
 const form: ValueCodec<Entry> = {
   encode(held) {
-    const [number, cid] = isOpen(held) ? [held, new Uint8Array()] : [held.size, held.cid.bytes];
-    const bytes = Buffer.allocUnsafe(1 + varintLength(number) + cid.length);
-    bytes[0] = varintLength(number);
-    bytes.set(cid, writeVarint(bytes, 1, number));
+    const [number, rest] = isOpen(held) ? [held.number, factsBytes(held)] : [held.size, held.cid.bytes];
+    const bytes = Buffer.allocUnsafe(1 + varintLength(number) + rest.length);
+    bytes[0] = varintLength(number) | (isOpen(held) && rest.length > 0 ? WITH_FACTS : 0);
+    bytes.set(rest, writeVarint(bytes, 1, number));
     return bytes;
   },
   decode(bytes) {
-    const from = 1 + (bytes[0] as number);
+    const head = bytes[0] as number;
+    const from = 1 + (head & ~WITH_FACTS);
     let number = 0;
     for (let at = from - 1; at >= 1; at -= 1) number = number * 128 + ((bytes[at] as number) & 0x7f);
-    return from === bytes.length ? number : { size: number, cid: CID.decode(bytes.subarray(from)) };
+    if (from === bytes.length) return { number };
+    const rest = bytes.subarray(from);
+    return (head & WITH_FACTS) === 0 ? { size: number, cid: CID.decode(rest) } : { number, facts: factsIn(rest) };
   },
 };
 
-const root: Open = 0;
+const root: Open = { number: 0 };
 
-/** Each directory has two maps: built entries by sort key, and directories that are not built yet by name. */
-const builtIn = (directory: Open): number => directory * 2;
-const openIn = (directory: Open): number => directory * 2 + 1;
+/**
+ * Each directory has three lists: built entries by sort key, directories that are not built yet by name, and, where it turns out
+ * to be too large for one block, the built entries once more in the order of a HAMT.
+ */
+const builtIn = ({ number }: Open): number => number * 3;
+const openIn = ({ number }: Open): number => number * 3 + 1;
+const hashedIn = ({ number }: Open): number => number * 3 + 2;
+
+/** How directories are built. */
+export interface TreeSettings extends DirectorySettings {
+  /** Of directories that have none of their own. */
+  readonly facts?: ModeAndTime | undefined;
+  /** Leave out directories that nothing was put into; the one that is asked for stays. */
+  readonly noEmpty?: boolean | undefined;
+}
 
 export interface BuiltDirectory {
   readonly path: string;
@@ -54,19 +88,32 @@ export class DirectoryTree {
   #path = "";
   #directory: Open = root;
 
-  constructor(sharded: boolean, folder: string) {
-    this.#sharded = sharded;
+  constructor(sharded: Sharding, folder: string) {
+    this.#sharded = sharded === true;
     this.#entries = new ExternalSortedMap(folder, form);
   }
 
   /** Makes a directory and its parents, unless they exist. @throws NodeError when something else has the name */
-  async open(path: string): Promise<Open> {
+  async open(path: string, facts?: ModeAndTime): Promise<Open> {
+    if (facts !== undefined && path !== "") return this.#openWith(path, facts);
     if (path === this.#path) return this.#directory;
     // A directory below the last one is found from there: a walk down a deep tree costs each level once.
     const isBelow = this.#path !== "" && path.startsWith(`${this.#path}/`);
     let directory = isBelow ? this.#directory : root;
     const rest = isBelow ? path.slice(this.#path.length) : path;
     for (const name of rest.split("/")) if (name !== "") directory = await this.#openIn(directory, name);
+    this.#path = path;
+    this.#directory = directory;
+    return directory;
+  }
+
+  async #openWith(path: string, facts: ModeAndTime): Promise<Open> {
+    const slash = path.lastIndexOf("/");
+    const above = await this.open(path.slice(0, Math.max(0, slash)));
+    const name = path.slice(slash + 1);
+    const { number } = await this.#openIn(above, name);
+    const directory = { number, facts };
+    await this.#entries.set(openIn(above), name, directory);
     this.#path = path;
     this.#directory = directory;
     return directory;
@@ -89,24 +136,45 @@ export class DirectoryTree {
   }
 
   /** Builds a directory and everything below it: depth first by name, children before parents. */
-  async *build(path: string, settings: DirectorySettings, sink: BlockSink): AsyncGenerator<BuiltDirectory> {
+  async *build(path: string, settings: TreeSettings, sink: BlockSink): AsyncGenerator<BuiltDirectory> {
     const way = [this.#level(await this.open(path), path, "")];
     for (let level = way.at(-1), steps = 1; level !== undefined; level = way.at(-1), steps += 1) {
       if (steps % TURN_STEPS === 0) await nextTurn();
       const next = await level.below.next();
       if (next.done !== true) {
         const [name, directory] = next.value;
+        level.isUsed = true;
         way.push(this.#level(directory, level.path === "" ? name : `${level.path}/${name}`, name));
         continue;
       }
       way.pop();
-      const built = await buildOrdered(this.#built(level.directory), settings, sink);
       const above = way.at(-1);
+      if (settings.noEmpty && above !== undefined && !level.isUsed && (await this.#isEmpty(level.directory))) continue;
+      const built = await this.#buildOne(level.directory, settings, sink);
       if (above !== undefined) {
-        await this.#entries.set(builtIn(above.directory), entryKey(level.name, settings.sharded), built);
+        await this.#entries.set(builtIn(above.directory), entryKey(level.name, this.#sharded), built);
       }
       yield { path: level.path, built, last: above === undefined };
     }
+  }
+
+  async #buildOne(directory: Open, settings: TreeSettings, sink: BlockSink): Promise<Built> {
+    const { sharded } = settings;
+    const facts = directory.facts ?? settings.facts;
+    const entries = this.#built(builtIn(directory));
+    if (typeof sharded === "boolean") return buildOrdered(entries, { ...settings, sharded }, sink, facts);
+    const plain = await buildPlain(entries, settings, sink, { facts, limits: sharded });
+    if (plain !== undefined) return plain;
+    const list = hashedIn(directory);
+    for await (const page of this.#built(builtIn(directory))) {
+      for (const [name, built] of page) await this.#entries.set(list, entryKey(name, true), built);
+    }
+    return buildOrdered(this.#built(list), { ...settings, sharded: true }, sink, facts);
+  }
+
+  async #isEmpty(directory: Open): Promise<boolean> {
+    for await (const page of this.#entries.pages(builtIn(directory))) if (page.length > 0) return false;
+    return true;
   }
 
   /** Removes everything; the tree can be used again. */
@@ -121,14 +189,14 @@ export class DirectoryTree {
     const found = this.#entries.get(openIn(directory), name);
     if (isOpen(found)) return found;
     if (this.#entries.get(builtIn(directory), entryKey(name, this.#sharded)) !== undefined) throw duplicateEntry();
-    const made = this.#directories;
+    const made: Open = { number: this.#directories };
     this.#directories += 1;
     await this.#entries.set(openIn(directory), name, made);
     return made;
   }
 
   #level(directory: Open, path: string, name: string) {
-    return { directory, path, name, below: this.#directoriesIn(directory) };
+    return { directory, path, name, below: this.#directoriesIn(directory), isUsed: false };
   }
 
   async *#directoriesIn(directory: Open): AsyncGenerator<readonly [name: string, directory: Open], void, undefined> {
@@ -136,7 +204,7 @@ export class DirectoryTree {
       yield* page as readonly (readonly [string, Open])[];
   }
 
-  #built(directory: Open) {
-    return this.#entries.pages(builtIn(directory)) as AsyncGenerator<readonly (readonly [string, Built])[]>;
+  #built(list: number) {
+    return this.#entries.pages(list) as AsyncGenerator<readonly (readonly [string, Built])[]>;
   }
 }

@@ -1,18 +1,29 @@
 /** The DAG layouts of files, balanced and trickle. */
 
-import { encodeUnixfs } from "../../formats/unixfs/format.ts";
+import { encodeUnixfs, type ModeAndTime } from "../../formats/unixfs/format.ts";
 import { type BlockSink, buildNode, type CidSettings } from "./build.ts";
 import type { FilePart, Leaves } from "./leaves.ts";
 
-export type Layout = (leaves: Leaves, settings: CidSettings, sink: BlockSink) => Promise<FilePart>;
+export interface LayoutSettings extends CidSettings {
+  /** Links of an interior node, at least 2; `MAX_LINKS` by default. */
+  readonly maxLinks?: number | undefined;
+}
 
-/** Links of an interior node. */
+/** `facts` stand on the root, unless that is a leaf, which has them already. */
+export type Layout = (
+  leaves: Leaves,
+  settings: LayoutSettings,
+  sink: BlockSink,
+  facts?: ModeAndTime,
+) => Promise<FilePart>;
+
+/** Links of an interior node where nothing else is said. */
 export const MAX_LINKS = 174;
 /** Subtrees of each depth in a trickle node. */
 export const TRICKLE_REPEAT = 4;
 
 /** What else an interior node may hold: its own bytes come before those below it. */
-export interface InteriorContent {
+export interface InteriorContent extends ModeAndTime {
   readonly type: "File" | "Raw";
   readonly data?: Uint8Array | undefined;
 }
@@ -22,21 +33,22 @@ export async function interior(
   parts: readonly FilePart[],
   settings: CidSettings,
   sink: BlockSink,
-  { type, data: own }: InteriorContent = { type: "File" },
+  content: InteriorContent = { type: "File" },
 ): Promise<FilePart> {
-  const filesize = parts.reduce((sum, part) => sum + part.filesize, own?.length ?? 0);
-  const data = encodeUnixfs({ type, data: own, filesize, blocksizes: parts.map((part) => part.filesize) });
+  const filesize = parts.reduce((sum, part) => sum + part.filesize, content.data?.length ?? 0);
+  const data = encodeUnixfs({ ...content, filesize, blocksizes: parts.map((part) => part.filesize) });
   const links = parts.map(({ cid, size }) => ({ name: "", size, cid }));
   return { ...(await buildNode({ data, links }, settings, sink)), filesize };
 }
 
 /** All leaves at one depth, nodes filled from the left; a single leaf is the file. */
-export const balanced: Layout = async (leaves, settings, sink) => {
+export const balanced: Layout = async (leaves, settings, sink, facts) => {
+  const { maxLinks = MAX_LINKS } = settings;
   const levels: FilePart[][] = [];
   async function push(level: number, part: FilePart): Promise<void> {
     levels[level] ??= [];
     const open = levels[level];
-    if (open.length === MAX_LINKS) {
+    if (open.length === maxLinks) {
       levels[level] = [part];
       await push(level + 1, await interior(open, settings, sink));
     } else {
@@ -46,36 +58,42 @@ export const balanced: Layout = async (leaves, settings, sink) => {
   for (let leaf = await leaves.next(); leaf !== undefined; leaf = await leaves.next()) await push(0, leaf);
   for (let level = 0; level < levels.length; level += 1) {
     const open = levels[level] as FilePart[];
-    if (level === levels.length - 1 && open.length === 1) return open[0] as FilePart;
-    await push(level + 1, await interior(open, settings, sink));
+    const isLast = level === levels.length - 1;
+    if (isLast && open.length === 1) return open[0] as FilePart;
+    await push(level + 1, await interior(open, settings, sink, isLast ? { ...facts, type: "File" } : undefined));
   }
   return leaves.empty();
 };
 
 /** Leaves near the root first, then ever deeper subtrees: reading the beginning needs few blocks. */
-export const trickle: Layout = (leaves, settings, sink) =>
-  trickleTree(leaves, settings, sink, Number.POSITIVE_INFINITY);
+export const trickle: Layout = (leaves, settings, sink, facts) =>
+  trickleTree(leaves, settings, sink, { depthLimit: Number.POSITIVE_INFINITY, facts });
 
-/** A trickle DAG whose subtrees are less deep than the limit. */
+export interface TrickleShape {
+  /** Subtrees are less deep than this. */
+  readonly depthLimit: number;
+  readonly facts?: ModeAndTime | undefined;
+}
+
 export async function trickleTree(
   leaves: Leaves,
-  settings: CidSettings,
+  settings: LayoutSettings,
   sink: BlockSink,
-  depthLimit: number,
+  { depthLimit, facts }: TrickleShape,
 ): Promise<FilePart> {
   const parts: FilePart[] = [];
-  await fillLayer(parts, leaves);
+  await fillLayer(parts, leaves, settings.maxLinks);
   for (let depth = 1; depth < depthLimit && (await leaves.more()); depth += 1) {
     for (let repeat = 0; repeat < TRICKLE_REPEAT && (await leaves.more()); repeat += 1) {
-      parts.push(await trickleTree(leaves, settings, sink, depth));
+      parts.push(await trickleTree(leaves, settings, sink, { depthLimit: depth }));
     }
   }
-  return interior(parts, settings, sink);
+  return interior(parts, settings, sink, { ...facts, type: "File" });
 }
 
 /** Adds leaves until a trickle node has all of its direct leaves. */
-export async function fillLayer(parts: FilePart[], leaves: Leaves): Promise<void> {
-  while (parts.length < MAX_LINKS) {
+export async function fillLayer(parts: FilePart[], leaves: Leaves, maxLinks = MAX_LINKS): Promise<void> {
+  while (parts.length < maxLinks) {
     const leaf = await leaves.next();
     if (leaf === undefined) break;
     parts.push(leaf);

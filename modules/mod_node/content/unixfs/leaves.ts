@@ -4,10 +4,18 @@
  */
 import { setImmediate as nextTurn } from "node:timers/promises";
 import { dagPb, raw } from "../../formats/cid/codecs.ts";
+import { encodePb } from "../../formats/dag_pb/dag_pb.ts";
 import { NODE_DATA_TAG } from "../../formats/dag_pb/field_numbers.ts";
 import { varintLength, writeVarint } from "../../formats/protobuf/varint.ts";
 import type { Chunker } from "../../formats/unixfs/chunker/chunker.ts";
-import { UNIXFS_DATA_TAG, UNIXFS_FILESIZE_TAG, UNIXFS_TYPE_TAG, unixfsTypes } from "../../formats/unixfs/format.ts";
+import {
+  encodeUnixfs,
+  type ModeAndTime,
+  UNIXFS_DATA_TAG,
+  UNIXFS_FILESIZE_TAG,
+  UNIXFS_TYPE_TAG,
+  unixfsTypes,
+} from "../../formats/unixfs/format.ts";
 import { type BlockSink, type Built, type CidSettings, cidOf } from "./build.ts";
 
 /** A built node of a file. */
@@ -23,6 +31,8 @@ export interface LeafSettings extends CidSettings {
   readonly leafType: "File" | "Raw";
   /** Path or URL of a file with the same bytes; raw leaves say where in it they are. */
   readonly backing?: string | undefined;
+  /** Of the file, for a leaf that is all of it; raw leaves cannot have any. */
+  readonly facts?: ModeAndTime | undefined;
 }
 
 /** Bytes around a chunk for the fields of the node that it becomes. */
@@ -56,6 +66,8 @@ export class Leaves {
   #steps = 0;
   /** A chunk was emitted: there may be many more. */
   #emitted = false;
+  /** The first chunk, up to `end`, while it may be the only one of a file with mode or time. */
+  #first: { readonly buffer: Uint8Array<ArrayBuffer>; readonly end: number } | undefined;
 
   constructor(source: AsyncIterable<Uint8Array>, settings: LeafSettings, sink: BlockSink) {
     this.#source = source[Symbol.asyncIterator]();
@@ -83,7 +95,7 @@ export class Leaves {
 
   /** A leaf without bytes, which an empty file consists of. */
   empty(): Promise<FilePart> {
-    return this.#build(new Uint8Array(HEADROOM + TAILROOM), HEADROOM);
+    return this.#build(new Uint8Array(HEADROOM + TAILROOM), HEADROOM, 0, this.#settings.facts);
   }
 
   /** To be called when the file is not read to its end. */
@@ -128,6 +140,8 @@ export class Leaves {
   #finish(): void {
     this.#ended = true;
     if (this.#end > HEADROOM) this.#emit(this.#end);
+    if (this.#first !== undefined)
+      this.#push(this.#build(this.#first.buffer, this.#first.end, 0, this.#settings.facts));
   }
 
   /**
@@ -146,19 +160,30 @@ export class Leaves {
   }
 
   #emit(end: number): void {
-    const leaf = this.#build(this.#buffer, end, this.#offset);
-    leaf.catch(() => {});
-    this.#queue.push(leaf);
+    if (this.#first !== undefined) this.#push(this.#build(this.#first.buffer, this.#first.end));
+    this.#first = undefined;
+    if (this.#settings.facts !== undefined && !this.#emitted) this.#first = { buffer: this.#buffer, end };
+    else this.#push(this.#build(this.#buffer, end, this.#offset));
     this.#offset += end - HEADROOM;
     this.#buffer = new Uint8Array(0);
     this.#end = HEADROOM;
     this.#emitted = true;
   }
 
-  async #build(buffer: Uint8Array<ArrayBuffer>, end: number, offset = 0): Promise<FilePart> {
+  #push(leaf: Promise<FilePart>): void {
+    leaf.catch(() => {});
+    this.#queue.push(leaf);
+  }
+
+  async #build(
+    buffer: Uint8Array<ArrayBuffer>,
+    end: number,
+    offset = 0,
+    facts: ModeAndTime | undefined = undefined,
+  ): Promise<FilePart> {
     const filesize = end - HEADROOM;
     const { rawLeaves, leafType, backing } = this.#settings;
-    const bytes = rawLeaves ? buffer.subarray(HEADROOM, end) : encodeLeaf(buffer, end, unixfsTypes.indexOf(leafType));
+    const bytes = rawLeaves ? buffer.subarray(HEADROOM, end) : encodeLeaf(buffer, end, leafType, facts);
     const made = cidOf(rawLeaves ? raw : dagPb, bytes, this.#settings);
     const cid = made instanceof Promise ? await made : made;
     const referable = backing !== undefined && rawLeaves && filesize > 0;
@@ -169,8 +194,21 @@ export class Leaves {
   }
 }
 
-/** Writes the dag-pb and UnixFS fields around the chunk from `HEADROOM` to `end`; gives the bytes of the node. */
-function encodeLeaf(buffer: Uint8Array, end: number, type: number): Uint8Array {
+/** The node of the chunk from `HEADROOM` to `end`: a part of the buffer, unless it has mode or time. */
+function encodeLeaf(
+  buffer: Uint8Array,
+  end: number,
+  type: LeafSettings["leafType"],
+  facts: ModeAndTime | undefined,
+): Uint8Array {
+  if (facts === undefined) return wrapChunk(buffer, end, unixfsTypes.indexOf(type));
+  const chunk = buffer.subarray(HEADROOM, end);
+  const data = chunk.length === 0 ? undefined : chunk;
+  return encodePb({ data: encodeUnixfs({ ...facts, type, data, filesize: chunk.length }), links: [] });
+}
+
+/** Writes the dag-pb and UnixFS fields around the chunk; gives the bytes of the node. */
+function wrapChunk(buffer: Uint8Array, end: number, type: number): Uint8Array {
   const length = end - HEADROOM;
   const sizeLength = varintLength(length);
   const dataHead = length === 0 ? 0 : 1 + sizeLength;

@@ -4,7 +4,7 @@ import type { PbLink } from "../../formats/dag_pb/dag_pb.ts";
 import { NodeError } from "../../util/errors.ts";
 import type { ReadBlock } from "../dag/reader.ts";
 import { type UnixfsNode, unixfsNode } from "./node.ts";
-import { digitsFor, prefixLength, SHARD_WIDTH, shardPath, slotPrefix, slotsOf } from "./shard.ts";
+import { digitsFor, SHARD_WIDTH, shardPath, slotPrefix, slotsAlong } from "./shard.ts";
 
 const MAX_READAHEAD = 8;
 
@@ -51,11 +51,6 @@ export async function* entries(directory: UnixfsNode, read: ReadBlock): AsyncGen
   }
 }
 
-/** How links begin on the way to a name, from the root down; mostly two are needed. */
-function* prefixesOf(name: string): Generator<string, void, undefined> {
-  for (const slot of shardPath(name)) yield slotPrefix(slot);
-}
-
 /** The link of a slot: where they stand in their order, as they should, with few steps. */
 function linkIn({ links }: UnixfsNode, prefix: string): PbLink | undefined {
   let from = 0;
@@ -72,10 +67,12 @@ function linkIn({ links }: UnixfsNode, prefix: string): PbLink | undefined {
 export async function lookup(directory: UnixfsNode, name: string, read: ReadBlock): Promise<PbLink | undefined> {
   if (directory.unixfs.type !== "HAMTShard") return directory.links.find((link) => link.name === name);
   const fanout = directory.unixfs.fanout ?? SHARD_WIDTH;
-  const slots = fanout === SHARD_WIDTH ? prefixesOf(name) : slotsOf(name, fanout);
-  const digits = fanout === SHARD_WIDTH ? prefixLength : digitsFor(fanout);
+  const digits = digitsFor(fanout);
+  const slots = slotsAlong(shardPath(name), fanout);
   let node = directory;
-  for (const prefix of slots) {
+  // Mostly two levels are needed.
+  for (let depth = 0; depth < slots.length; depth += 1) {
+    const prefix = slotPrefix(slots[depth] as number, fanout);
     const link = linkIn(node, prefix);
     if (link === undefined) return undefined;
     if (link.name.length > digits) {

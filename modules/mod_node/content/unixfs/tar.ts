@@ -4,6 +4,7 @@ import { setImmediate as nextTurn } from "node:timers/promises";
 import type { PbLink } from "../../formats/dag_pb/dag_pb.ts";
 import { blockSize, isAscii } from "../../formats/tar/header.ts";
 import { type PlainEntry, padding, writeEntry } from "../../formats/tar/write.ts";
+import type { UnixTime } from "../../formats/unixfs/format.ts";
 import type { BufferPool } from "../../storage/blockstore/buffer_pool.ts";
 import { NodeError } from "../../util/errors.ts";
 import { Readahead } from "../dag/readahead.ts";
@@ -13,6 +14,7 @@ import { entries } from "./list.ts";
 import { fileSize, isDirectory, type UnixfsNode, unixfsNode } from "./node.ts";
 import { openFile } from "./open.ts";
 import { readFile } from "./read.ts";
+import { unixNow } from "./times.ts";
 
 /** Entries after which other work of the process gets its turn. */
 const TURN_ENTRIES = 256;
@@ -27,9 +29,16 @@ interface Entry extends Omit<PlainEntry, "linkname"> {
   readonly target?: string;
 }
 
+export interface TarOptions {
+  /** The pool that `read` takes its buffers from: whoever consumes the pieces releases each to it. */
+  readonly buffers?: BufferPool | undefined;
+  /** Entries without a time get the present one with the fraction of its second, which takes a block more. */
+  readonly exactNow?: boolean | undefined;
+}
+
 /**
  * `name` is the name of the root; only a few blocks of a file, the first blocks of some entries that follow, and one node of each
- * level above are held. With `buffers`, the pool that `read` takes its buffers from, whoever consumes the pieces releases each to it.
+ * level above are held.
  *
  * @throws NodeError at an entry that would be unpacked outside of the root; what was yielded before that is correct
  */
@@ -37,11 +46,11 @@ export async function* exportTar(
   root: UnixfsNode,
   name: string,
   read: ReadBlock,
-  buffers?: BufferPool,
+  { buffers, exactNow = false }: TarOptions = {},
 ): AsyncGenerator<Uint8Array, void, undefined> {
   const out = new JoinedPieces(buffers);
   const opened = new Readahead<Coming, UnixfsNode>(({ length }) => length);
-  const ahead: Ahead = { read, readShard: keeping(read, buffers), buffers, opened };
+  const ahead: Ahead = { read, readShard: keeping(read, buffers), buffers, opened, exactNow };
   try {
     yield* writeTar(root, name, ahead, out);
   } catch (error) {
@@ -70,16 +79,16 @@ async function* writeTar(
     if (levels.length > 0 && !path.startsWith(`${name}/`)) throw new NodeError(outside);
     const { node } = at;
     if (isDirectory(node)) {
-      out.add(header({ name: path, type: "5", size: 0, ...stated(node, 0o777) }));
+      out.add(header({ name: path, type: "5", size: 0, ...stated(node, DIRECTORY_MODE, ahead) }));
       levels.push({ name: at.name, links: linksOf(node, ahead.readShard), next: [], over: false });
     } else if (node.unixfs.type === "Symlink") {
       const target = Buffer.from(node.unixfs.data ?? []).toString();
-      const mtime = timeIn(node.unixfs.mtime) ?? 0;
+      const { mtime = EPOCH } = node.unixfs;
       out.add(header({ name: path, type: "2", size: 0, target, mode: 0o777, mtime }));
     } else if (isSingle(node)) {
       const size = fileSize(node);
       const data = dataOf(node, size);
-      out.add(header({ name: path, type: "0", size, ...stated(node, 0o644) }));
+      out.add(header({ name: path, type: "0", size, ...stated(node, FILE_MODE, ahead) }));
       out.add(data);
       ahead.buffers?.release(data);
       endFile(out, size, data.length);
@@ -108,11 +117,12 @@ function endFile(out: JoinedPieces, size: number, written: number): void {
 async function* writeFile(
   node: UnixfsNode,
   name: string,
-  { read, buffers }: Ahead,
+  ahead: Ahead,
   out: JoinedPieces,
 ): AsyncGenerator<Uint8Array, void, undefined> {
+  const { read, buffers } = ahead;
   const size = fileSize(node);
-  out.add(header({ name, type: "0", size, ...stated(node, 0o644) }));
+  out.add(header({ name, type: "0", size, ...stated(node, FILE_MODE, ahead) }));
   let written = 0;
   for await (const piece of readFile(node, read, { buffers })) {
     written += piece.length;
@@ -164,6 +174,7 @@ interface Ahead {
   readonly buffers: BufferPool | undefined;
   /** On all levels. */
   readonly opened: Readahead<Coming, UnixfsNode>;
+  readonly exactNow: boolean;
 }
 
 /** The next entry, where nothing has to be waited for: most of so many are here, and each promise costs. */
@@ -266,19 +277,22 @@ const listed = (links: Level["links"]): Listed | Promise<Listed> => {
   );
 };
 
-const now = () => Math.floor(Date.now() / 1000);
-
 const PERMISSIONS = 0o777;
-/** The latest time that an archive holds in octal digits: in the year 2242. */
-const MAX_TIME = 8 ** 11 - 1;
+const DIRECTORY_MODE = 0o777;
+const FILE_MODE = 0o644;
+const EPOCH: UnixTime = { seconds: 0, nanoseconds: 0 };
 
-/** What UnixFS 1.5 says of a node, else what the reference writes. */
-function stated({ unixfs: { mode, mtime } }: UnixfsNode, usual: number): Pick<Entry, "mode" | "mtime"> {
-  return { mode: mode === undefined ? usual : mode & PERMISSIONS, mtime: timeIn(mtime) ?? now() };
+const wholeNow = (): UnixTime => ({ seconds: Math.floor(Date.now() / 1000), nanoseconds: 0 });
+
+/** What UnixFS 1.5 says of a node, else what the reference writes: the epoch where there is a mode alone. */
+function stated(
+  { unixfs: { mode, mtime } }: UnixfsNode,
+  usual: number,
+  { exactNow }: Ahead,
+): Pick<Entry, "mode" | "mtime"> {
+  if (mode !== undefined) return { mode: mode & PERMISSIONS, mtime: mtime ?? EPOCH };
+  return { mode: usual, mtime: mtime ?? (exactNow ? unixNow() : wholeNow()) };
 }
-
-const timeIn = (mtime: number | undefined): number | undefined =>
-  mtime === undefined || mtime < 0 || mtime > MAX_TIME ? undefined : mtime;
 
 /** The last header, which `JoinedPieces` copies. */
 const headerBlock = Buffer.alloc(blockSize);

@@ -10,7 +10,7 @@ const wireFixed64 = 1;
 export const wireBytes = 2;
 const wireGroup = 3;
 const wireGroupEnd = 4;
-const wireFixed32 = 5;
+export const wireFixed32 = 5;
 
 /** The fields of a message: a reader that has them refuses fields of another wire type, in go-ipfs's words. */
 export interface Message {
@@ -30,7 +30,8 @@ export class FieldReader {
   number = 0;
   /** The value of a length-delimited field: a view of the message. */
   bytes: Uint8Array = empty;
-  #varintAt = 0;
+  #valueAt = 0;
+  #wire = wireVarint;
 
   constructor(bytes: Uint8Array, message?: Message) {
     this.#bytes = bytes;
@@ -49,9 +50,10 @@ export class FieldReader {
     this.field = Math.floor(tag / 8);
     const wire = tag % 8;
     this.#check(wire);
+    this.#wire = wire;
     this.number = 0;
     this.bytes = empty;
-    this.#varintAt = this.#at;
+    this.#valueAt = this.#at;
     if (wire === wireVarint) this.number = this.#varint();
     else if (wire === wireBytes) this.bytes = this.#take(this.#varint());
     else this.#skip(wire);
@@ -62,11 +64,18 @@ export class FieldReader {
   get integer(): bigint {
     let value = 0n;
     let shift = 0n;
-    for (let at = this.#varintAt; ; at += 1, shift += 7n) {
+    for (let at = this.#valueAt; ; at += 1, shift += 7n) {
       const byte = this.#bytes[at] ?? 0;
       value |= BigInt(byte & 0x7f) << shift;
       if (byte < 0x80) return BigInt.asUintN(64, value);
     }
+  }
+
+  /** The value of a field of four bytes; 0 for any other field. */
+  get fixed32(): number {
+    if (this.#wire !== wireFixed32) return 0;
+    const { buffer, byteOffset } = this.#bytes;
+    return new DataView(buffer, byteOffset + this.#valueAt, 4).getUint32(0, true);
   }
 
   #check(wire: number): void {

@@ -1,4 +1,4 @@
-/** Varints: unsigned LEB128, as protobuf, multiformats and CARv1 use it. Exact up to 2^53. */
+/** Varints: unsigned LEB128, as protobuf, multiformats and CARv1 use it. Numbers are exact up to 2^53. */
 
 /** Length in bytes of a number as a varint. */
 export function varintLength(value: number): number {
@@ -16,5 +16,17 @@ export function writeVarint(into: Uint8Array, at: number, value: number): number
     rest = Math.floor(rest / 128);
   }
   into[offset++] = rest;
+  return offset;
+}
+
+/** Writes a signed integer of 64 bits, of which a negative one takes ten bytes, and returns the offset after it. */
+export function writeVarint64(into: Uint8Array, at: number, value: bigint): number {
+  let rest = BigInt.asUintN(64, value);
+  let offset = at;
+  while (rest >= 128n) {
+    into[offset++] = Number(rest & 0x7fn) | 0x80;
+    rest >>= 7n;
+  }
+  into[offset++] = Number(rest);
   return offset;
 }

@@ -13,6 +13,7 @@ import {
   paxFormat,
   plainHeader,
   type TarHeader,
+  type TarTime,
   ustarFormat,
 } from "./header.ts";
 import { fieldRecords, isRecord, recordText, sparsePrefix, timeText } from "./pax.ts";
@@ -31,22 +32,23 @@ export interface PlainEntry {
   readonly linkname: string;
   readonly mode: number;
   readonly size: number;
-  /** Seconds since the epoch. */
-  readonly mtime: number;
+  readonly mtime: TarTime;
 }
 
 /** A header, as `writeHeader` makes it. What stands in most archives is written into `block`, which the next one may have again. */
 export function writeEntry(entry: PlainEntry, block: Buffer): Uint8Array {
   const { type, name, linkname, mode, size, mtime } = entry;
   if (!isSimple(entry)) {
-    return writeHeader({ ...plainHeader(type, name), linkname, mode, size, mtime: { seconds: mtime, nanoseconds: 0 } });
+    // Asked for by name, that format has the time exactly.
+    const format = isWhole(mtime) ? 0 : paxFormat;
+    return writeHeader({ ...plainHeader(type, name), linkname, mode, size, mtime, format });
   }
   block.set(emptyEntry);
   put(block, "name", name);
   if (linkname !== "") put(block, "linkname", linkname);
   octal(block, "mode", mode);
   octal(block, "size", size);
-  octal(block, "mtime", mtime);
+  octal(block, "mtime", mtime.seconds);
   block[fieldPositions.type[0]] = type.charCodeAt(0);
   return withSum(block);
 }
@@ -57,8 +59,11 @@ const isSimple = ({ type, name, linkname, mode, size, mtime }: PlainEntry): bool
   isShort(linkname) &&
   fitsOctal(size, 12) &&
   fitsOctal(mode, 8) &&
-  fitsOctal(mtime, 12) &&
+  isWhole(mtime) &&
   (type === "5" || !name.endsWith("/"));
+
+/** In seconds that the field holds. */
+const isWhole = ({ seconds, nanoseconds }: TarTime): boolean => nanoseconds === 0 && fitsOctal(seconds, 12);
 
 const isShort = (text: string): boolean => text.length <= MAX_NAME && isAscii(text);
 

@@ -1,8 +1,8 @@
 /** The UnixFS message in the data of dag-pb nodes ("UnixFS specification", message `Data`). */
 
 import { NodeError } from "../../util/errors.ts";
-import { FieldReader, fieldLength, tagOf, wireBytes, wireVarint, writeField } from "../protobuf/fields.ts";
-import { varintLength, writeVarint } from "../protobuf/varint.ts";
+import { FieldReader, fieldLength, tagOf, wireBytes, wireFixed32, wireVarint, writeField } from "../protobuf/fields.ts";
+import { varintLength, writeVarint, writeVarint64 } from "../protobuf/varint.ts";
 
 const FIELDS = { type: 1, data: 2, filesize: 3, blocksizes: 4, hashType: 5, fanout: 6, mode: 7, mtime: 8 } as const;
 
@@ -12,12 +12,28 @@ export const UNIXFS_FILESIZE_TAG = tagOf(FIELDS.filesize, wireVarint);
 const BLOCKSIZE_TAG = tagOf(FIELDS.blocksizes, wireVarint);
 const HASH_TYPE_TAG = tagOf(FIELDS.hashType, wireVarint);
 const FANOUT_TAG = tagOf(FIELDS.fanout, wireVarint);
+const MODE_TAG = tagOf(FIELDS.mode, wireVarint);
+const MTIME_TAG = tagOf(FIELDS.mtime, wireBytes);
 
 /** By number. */
 export const unixfsTypes = ["Raw", "Directory", "File", "Metadata", "Symlink", "HAMTShard"] as const;
 export type UnixfsType = (typeof unixfsTypes)[number];
 
-export interface Unixfs {
+/** A moment: whole seconds since 1970, which may be negative, and the nanoseconds after them, below 1,000,000,000. */
+export interface UnixTime {
+  readonly seconds: number;
+  readonly nanoseconds: number;
+}
+
+/** What UnixFS 1.5 says of a file, directory or symlink beside its content; on its root node alone. */
+export interface ModeAndTime {
+  /** Its last nine bits are the permissions. */
+  readonly mode?: number | undefined;
+  /** When it was last changed. */
+  readonly mtime?: UnixTime | undefined;
+}
+
+export interface Unixfs extends ModeAndTime {
   readonly type: UnixfsType;
   readonly data?: Uint8Array | undefined;
   /** Bytes of the file in this node and below it; undefined when the message does not say. */
@@ -28,10 +44,6 @@ export interface Unixfs {
   readonly hashType?: number | undefined;
   /** Of a HAMTShard: slots of a shard. */
   readonly fanout?: number | undefined;
-  /** UnixFS 1.5: the mode of the file, with permissions in its last nine bits. Read, and never written. */
-  readonly mode?: number | undefined;
-  /** UnixFS 1.5: seconds since 1970 at which it was changed. Read, and never written. */
-  readonly mtime?: number | undefined;
 }
 
 /** More parts than a node of any block has links. */
@@ -49,7 +61,7 @@ export function decodeUnixfs(bytes: Uint8Array): Unixfs {
     hashType?: number;
     fanout?: number;
     mode?: number;
-    mtime?: number | undefined;
+    mtime?: UnixTime | undefined;
   } = {};
   while (reader.next()) {
     if (reader.field === FIELDS.type) {
@@ -68,21 +80,37 @@ export function decodeUnixfs(bytes: Uint8Array): Unixfs {
   return { type, ...rest, blocksizes };
 }
 
-const TIME_SECONDS = 1;
+const TIME_FIELDS = { seconds: 1, nanoseconds: 2 } as const;
+const TIME_SECONDS_TAG = tagOf(TIME_FIELDS.seconds, wireVarint);
+const TIME_NANOSECONDS_TAG = tagOf(TIME_FIELDS.nanoseconds, wireFixed32);
 
-/** The seconds of a `UnixTime`; undefined where it is malformed: writers of before 1.5 may use the field for anything. */
-function readTime(bytes: Uint8Array): number | undefined {
+/** Undefined where it is malformed: writers of before 1.5 may use the field for anything. */
+function readTime(bytes: Uint8Array): UnixTime | undefined {
   try {
     const reader = new FieldReader(bytes);
     let seconds: number | undefined;
+    let nanoseconds = 0;
     while (reader.next()) {
-      if (reader.field === TIME_SECONDS) seconds = Number(BigInt.asIntN(64, reader.integer));
+      if (reader.field === TIME_FIELDS.seconds) seconds = Number(BigInt.asIntN(64, reader.integer));
+      else if (reader.field === TIME_FIELDS.nanoseconds) nanoseconds = reader.fixed32;
     }
-    return seconds;
+    return seconds === undefined || nanoseconds >= 1e9 ? undefined : { seconds, nanoseconds };
   } catch (error) {
     if (error instanceof NodeError) return undefined;
     throw error;
   }
+}
+
+/** Seconds before 1970 take ten bytes, as a varint has them; no nanoseconds take none. */
+function timeBytes({ seconds, nanoseconds }: UnixTime): Uint8Array {
+  const bytes = Buffer.alloc(1 + 10 + 5);
+  bytes[0] = TIME_SECONDS_TAG;
+  let at = writeVarint64(bytes, 1, BigInt(seconds));
+  if (nanoseconds > 0) {
+    bytes[at] = TIME_NANOSECONDS_TAG;
+    at = bytes.writeUInt32LE(nanoseconds, at + 1);
+  }
+  return bytes.subarray(0, at);
 }
 
 /** Each size is a field of its own; other writers pack all of them into one field. */
@@ -118,15 +146,21 @@ function writeNumber(into: Uint8Array, at: number, tag: number, value: number | 
   return writeVarint(into, at + 1, value);
 }
 
-export function encodeUnixfs({ type, data, filesize, blocksizes = [], hashType, fanout }: Unixfs): Uint8Array {
+export function encodeUnixfs(node: Unixfs): Uint8Array {
+  const { type, data, filesize, blocksizes = [], hashType, fanout, mode } = node;
+  const mtime = node.mtime && timeBytes(node.mtime);
   const lengths = blocksizes.reduce((sum, size) => sum + numberLength(size), 0);
-  const numbers = numberLength(filesize) + lengths + numberLength(hashType) + numberLength(fanout);
-  const bytes = new Uint8Array(2 + (data === undefined ? 0 : fieldLength(data.length)) + numbers);
+  const numbers = numberLength(filesize) + lengths + numberLength(hashType) + numberLength(fanout) + numberLength(mode);
+  const bytes = new Uint8Array(2 + lengthOf(data) + numbers + lengthOf(mtime));
   let at = writeNumber(bytes, 0, UNIXFS_TYPE_TAG, unixfsTypes.indexOf(type));
   if (data !== undefined) at = writeField(bytes, at, UNIXFS_DATA_TAG, data);
   at = writeNumber(bytes, at, UNIXFS_FILESIZE_TAG, filesize);
   for (const size of blocksizes) at = writeNumber(bytes, at, BLOCKSIZE_TAG, size);
   at = writeNumber(bytes, at, HASH_TYPE_TAG, hashType);
-  writeNumber(bytes, at, FANOUT_TAG, fanout);
+  at = writeNumber(bytes, at, FANOUT_TAG, fanout);
+  at = writeNumber(bytes, at, MODE_TAG, mode);
+  if (mtime !== undefined) writeField(bytes, at, MTIME_TAG, mtime);
   return bytes;
 }
+
+const lengthOf = (field: Uint8Array | undefined): number => (field === undefined ? 0 : fieldLength(field.length));

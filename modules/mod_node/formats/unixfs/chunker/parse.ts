@@ -5,32 +5,34 @@ import { type Chunker, SizeChunker } from "./chunker.ts";
 import { RabinChunker } from "./rabin.ts";
 
 export const defaultChunkSize = 262_144;
+/** Bytes of the greatest chunk where nothing else is said. */
 const MAX_CHUNK = 1_048_576;
 const MIN_RABIN = 16;
 
-const tooLong = () => new NodeError(`chunker parameters may not exceed the maximum chunk size of ${MAX_CHUNK}`);
+const tooLong = (maxChunk: number) =>
+  new NodeError(`chunker parameters may not exceed the maximum chunk size of ${maxChunk}`);
 
 /** The function makes a new chunker for each file. @throws NodeError with the reference's text */
-export function parseChunker(text: string): () => Chunker {
+export function parseChunker(text: string, maxChunk = MAX_CHUNK): () => Chunker {
   if (text === "" || text === "default") return () => new SizeChunker(defaultChunkSize);
   if (text === "buzhash") return () => new BuzhashChunker();
   if (text.startsWith("size-")) {
     const size = integer(text.split("-")[1] as string);
     if (size <= 0) throw new NodeError("chunker size must be greater than 0");
-    if (size > MAX_CHUNK) throw tooLong();
+    if (size > maxChunk) throw tooLong(maxChunk);
     return () => new SizeChunker(size);
   }
   if (text === "rabin" || text.startsWith("rabin-")) {
-    const { shortest, average, longest } = parseRabin(text);
+    const { shortest, average, longest } = parseRabin(text, maxChunk);
     return () => new RabinChunker(shortest, average, longest);
   }
   throw new NodeError(`unrecognized chunker option: ${text}`);
 }
 
-function parseRabin(text: string): { shortest: number; average: number; longest: number } {
+function parseRabin(text: string, maxChunk: number): { shortest: number; average: number; longest: number } {
   const parts = text.split("-").slice(1);
-  if (parts.length === 0) return withAverage(defaultChunkSize);
-  if (parts.length === 1) return withAverage(integer(parts[0] as string));
+  if (parts.length === 0) return withAverage(defaultChunkSize, maxChunk);
+  if (parts.length === 1) return withAverage(integer(parts[0] as string), maxChunk);
   if (parts.length !== 3) {
     throw new NodeError("incorrect format (expected 'rabin' 'rabin-[avg]' or 'rabin-[min]-[avg]-[max]'");
   }
@@ -40,13 +42,13 @@ function parseRabin(text: string): { shortest: number; average: number; longest:
   const longest = labelled(parts[2] as string, "max", "final label must be max");
   if (shortest >= average) throw new NodeError("incorrect format: rabin-min must be smaller than rabin-avg");
   if (average >= longest) throw new NodeError("incorrect format: rabin-avg must be smaller than rabin-max");
-  if (longest > MAX_CHUNK) throw tooLong();
+  if (longest > maxChunk) throw tooLong(maxChunk);
   return { shortest, average, longest };
 }
 
-function withAverage(average: number): { shortest: number; average: number; longest: number } {
+function withAverage(average: number, maxChunk: number): { shortest: number; average: number; longest: number } {
   const longest = average + Math.floor(average / 2);
-  if (longest > MAX_CHUNK) throw tooLong();
+  if (longest > maxChunk) throw tooLong(maxChunk);
   return { shortest: Math.floor(average / 3), average, longest };
 }
 

@@ -141,7 +141,7 @@ test("of a sharded directory only the shards on the way to a name are read", asy
   same(await shelf.write(directory), await built(changed, true));
 });
 
-test("shards of another width or hash are refused rather than spoilt", async () => {
+test("shards of a width or hash that there is not are refused rather than spoilt", async () => {
   const cid = await cidOf(0x70, empty, { ...defaultCid, hash: sha256 });
   const shard = (fanout: number, hashType: number): UnixfsNode => ({
     cid,
@@ -150,6 +150,6 @@ test("shards of another width or hash are refused rather than spoilt", async () 
     unixfs: { type: "HAMTShard", fanout, hashType },
   });
   const { read } = new Shelf();
-  assert.throws(() => ShardedDirectory.open(shard(1024, 0x22), read), /256 slots/);
+  assert.throws(() => ShardedDirectory.open(shard(100, 0x22), read), /100 slots/);
   assert.throws(() => ShardedDirectory.open(shard(256, 0x23), read), /only murmur3 supported as hash function/);
 });

@@ -8,6 +8,7 @@ import { nameOf, namespacePath } from "#node/content/mfs/path.ts";
 import { fileAt, type WriteOptions, writeFile } from "#node/content/mfs/write_file.ts";
 import { type UnixfsNode, unixfsNode } from "#node/content/unixfs/node.ts";
 import { readFile } from "#node/content/unixfs/read.ts";
+import type { ModeAndTime } from "#node/formats/unixfs/format.ts";
 import { BlockService } from "#node/storage/blockstore/block_service.ts";
 import { memoryBlocks } from "#node/storage/blockstore/memory.ts";
 import type { BlockStore } from "#node/storage/blockstore/store.ts";
@@ -93,12 +94,22 @@ export class Place {
     return operations.move(this.files, namespacePath(source), namespacePath(dest), { flush });
   }
 
-  rm(path: string, { recursive = false, force = false, flush = true } = {}): Promise<void> {
-    return operations.remove(this.files, namespacePath(path), { recursive, force, flush });
+  rm(
+    path: string,
+    { recursive = false, force = false, flush = true, ...sharding }: Partial<operations.RemoveOptions> = {},
+  ): Promise<void> {
+    return operations.remove(this.files, namespacePath(path), { recursive, force, flush, ...sharding });
   }
 
   chcid(path: string, options: CidOptions): Promise<void> {
     return operations.changeCid(this.files, namespacePath(path), cidSettings(options), { flush: true });
+  }
+
+  /** Undefined takes away what was there. */
+  facts(path: string, facts: ModeAndTime): Promise<void> {
+    return operations.changeFacts(this.files, namespacePath(path), (before) => ({ ...before, ...facts }), {
+      flush: true,
+    });
   }
 
   cid(path = "/"): Promise<CID> {

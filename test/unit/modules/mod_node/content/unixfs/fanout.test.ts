@@ -44,7 +44,7 @@ test("a path tells the block of each segment, as it is linked, without the inner
 
 test("a file tells when it was changed, and its mode, where its node has them", async () => {
   const { unixfs } = await openFile(cidOf("mtime"), read);
-  assert.deepEqual([unixfs.mtime, unixfs.mode], [1_700_000_000, 0o644]);
+  assert.deepEqual([unixfs.mtime, unixfs.mode], [{ seconds: 1_700_000_000, nanoseconds: 0 }, 0o644]);
   const other = await openFile(cidOf("helloV0"), read);
   assert.deepEqual([other.unixfs.mtime, other.unixfs.mode], [undefined, undefined]);
 });

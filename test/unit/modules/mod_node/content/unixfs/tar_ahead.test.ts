@@ -72,7 +72,7 @@ test("an archive made with lent buffers is the same, and they are used again", a
       return into;
     };
     const copied: Uint8Array[] = [];
-    for await (const piece of exportTar(await openFile(root, read), "d", read, buffers)) {
+    for await (const piece of exportTar(await openFile(root, read), "d", read, { buffers })) {
       copied.push(piece.slice());
       buffers.release(piece.fill(0));
     }

@@ -79,27 +79,36 @@ test("headers are written so that they read the same", async () => {
 });
 
 test("an entry's header is that of writeHeader, whatever stood in the block before", () => {
-  const file: PlainEntry = { type: "0", name: "d/a", linkname: "", mode: 0o644, size: 4096, mtime: 1_700_000_000 };
+  const at = (seconds: number, nanoseconds = 0) => ({ seconds, nanoseconds });
+  const file: PlainEntry = { type: "0", name: "d/a", linkname: "", mode: 0o644, size: 4096, mtime: at(1_700_000_000) };
   const entries: readonly PlainEntry[] = [
     file,
-    { ...file, name: "n".repeat(100), size: 8 ** 11 - 1, mtime: 8 ** 11 - 1, mode: 0o777 },
+    { ...file, name: "n".repeat(100), size: 8 ** 11 - 1, mtime: at(8 ** 11 - 1), mode: 0o777 },
     { ...file, type: "2", linkname: "t".repeat(100), size: 0 },
     { ...file, type: "5", name: "d/", size: 0 },
-    { ...file, name: "", mtime: 0, mode: 0, size: 0 },
+    { ...file, name: "", mtime: at(0), mode: 0, size: 0 },
     { ...file, name: "n".repeat(101) },
     { ...file, name: Buffer.from("ü").toString("latin1") },
     { ...file, size: 8 ** 11 },
-    { ...file, mtime: -1 },
     file,
   ];
   const block = Buffer.alloc(512, 0xff);
   for (const entry of entries) {
-    const header = {
-      ...plainHeader(entry.type, entry.name),
-      ...entry,
-      mtime: { seconds: entry.mtime, nanoseconds: 0 },
-    };
+    const header = { ...plainHeader(entry.type, entry.name), ...entry };
     assert.deepEqual(Buffer.from(writeEntry(entry, block)), Buffer.from(writeHeader(header)), JSON.stringify(entry));
+  }
+});
+
+test("a time that the field of an entry does not hold exactly has a record of its own", async () => {
+  const entry = { type: "0", name: "a", linkname: "", mode: 0o644, size: 0 } as const;
+  for (const mtime of [
+    { seconds: 1_600_000_001, nanoseconds: 7 },
+    { seconds: -5, nanoseconds: 0 },
+    { seconds: 8 ** 11, nanoseconds: 0 },
+  ]) {
+    const written = writeEntry({ ...entry, mtime }, Buffer.alloc(512));
+    assert.equal(written.length, 3 * 512);
+    assert.deepEqual(headerOf(await read(written)).mtime, mtime);
   }
 });
 

@@ -1,0 +1,59 @@
+/** Modes and times of UnixFS 1.5, as callers give them. */
+import type { ModeAndTime, UnixTime } from "../formats/unixfs/format.ts";
+import { NodeError } from "../util/errors.ts";
+
+/** Permissions as a number, or as octal text such as `"0644"`. */
+export type ModeInput = number | string;
+
+/** A moment, in one of the forms of the client libraries. */
+export type TimeInput =
+  | Date
+  | { readonly secs: number; readonly nsecs?: number | undefined }
+  | { readonly seconds: number; readonly nanoseconds?: number | undefined }
+  | readonly [seconds: number, nanoseconds: number];
+
+const PERMISSIONS = 0o777;
+const MAX_NANOSECONDS = 999_999_999;
+
+/** The permissions; undefined for none, which 0 stands for. @throws NodeError for text that is not octal */
+export function modeOf(mode: ModeInput | undefined): number | undefined {
+  if (mode === undefined) return undefined;
+  if (typeof mode === "string" && !/^[+-]?[0-7]+$/.test(mode)) {
+    throw new NodeError(`strconv.ParseInt: parsing ${JSON.stringify(mode)}: invalid syntax`);
+  }
+  const number = typeof mode === "string" ? Number.parseInt(mode, 8) : mode;
+  if (Math.abs(number) > MAX_MODE) {
+    throw new NodeError(`strconv.ParseInt: parsing ${JSON.stringify(mode)}: value out of range`);
+  }
+  return number & PERMISSIONS || undefined;
+}
+
+const MAX_MODE = 2 ** 31 - 1;
+
+/** @throws NodeError for what is no moment */
+export function timeOf(time: TimeInput | undefined): UnixTime | undefined {
+  if (time === undefined) return undefined;
+  const [seconds, nanoseconds] = partsOf(time);
+  if (Number.isSafeInteger(seconds) && nanoseconds >= 0 && nanoseconds <= MAX_NANOSECONDS) {
+    return { seconds, nanoseconds };
+  }
+  throw new NodeError(`mtime nanoseconds must be in range [1, ${MAX_NANOSECONDS}]`);
+}
+
+function partsOf(time: TimeInput): readonly [seconds: number, nanoseconds: number] {
+  if (time instanceof Date) {
+    const milliseconds = time.getTime();
+    const seconds = Math.floor(milliseconds / 1000);
+    return [seconds, (milliseconds - seconds * 1000) * 1e6];
+  }
+  if (isPair(time)) return time;
+  return "secs" in time ? [time.secs, time.nsecs ?? 0] : [time.seconds, time.nanoseconds ?? 0];
+}
+
+const isPair = (time: TimeInput): time is readonly [number, number] => Array.isArray(time);
+
+/** What a result shows of a node. */
+export const shownFacts = ({ mode, mtime }: ModeAndTime): ModeAndTime => ({
+  ...(mode !== undefined && { mode }),
+  ...(mtime !== undefined && { mtime }),
+});
