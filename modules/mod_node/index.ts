@@ -38,6 +38,9 @@ export {
   type VisitOptions,
   visitSharedStore,
 } from "./migration/open_stores/visit_shared.ts";
+export { type FromSharedOptions, migrateFromShared } from "./migration/shared/from_shared.ts";
+export type { Migrated } from "./migration/shared/migrated.ts";
+export { migrateToShared, type ToSharedOptions } from "./migration/shared/to_shared.ts";
 export { type FilesRootOptions, replaceFilesRoot } from "./replace_files_root.ts";
 export { DEFAULT_RSA_BITS, generateKey, identityOf } from "./storage/keystore/key.ts";
 export type { ConfigChange, ConfigFile, ConfigOverrides } from "./storage/repo/config.ts";

@@ -10,13 +10,13 @@ import { resolveStorePaths, type StoreKind, storePaths } from "../storage/repo/d
 import { defaultSpec, flatfsSpec } from "../storage/repo/defaults.ts";
 import { type JsonObject, setAt } from "../storage/repo/json.ts";
 import { lockFiles } from "../storage/repo/lock.ts";
-import { copyMark, isRepo, lockFolders, openRepo, type Repo, writeRepo } from "../storage/repo/repo.ts";
+import { copyMark, isRepo, lockFolders, type NewConfig, openRepo, type Repo, writeRepo } from "../storage/repo/repo.ts";
 import { SharedLock } from "../util/async/shared_lock.ts";
 import { NodeError } from "../util/errors.ts";
 import { NodeLog } from "../util/log.ts";
 import { exportMetadata } from "./from_go_ipfs/export_metadata.ts";
 import { type CopyOptions, type CopyProgress, copyStores } from "./open_stores/copy.ts";
-import { openBlocks, openMetadata, type Stores } from "./open_stores/engines.ts";
+import { type Notice, openBlocks, openMetadata, type Stores } from "./open_stores/engines.ts";
 
 export type MigrationProgress = CopyProgress;
 
@@ -59,18 +59,47 @@ export async function migrateRepo(
 }
 
 async function copyRepo(old: Repo, path: string, kind: StoreKind, options: CopyOptions): Promise<MigrationProgress> {
-  await mark(path, old.path);
-  const paths = resolveStorePaths(path, storePaths(specs[kind]));
   const { onNotice = () => {} } = options;
+  return makeCopy({ path, kind, from: old.path, onNotice }, async (stores, metadataFolder) => {
+    const progress = await copyStores(old.stores, stores, metadataFolder, options);
+    await moveReferences(stores, { from: dirname(old.path), to: dirname(path), onNotice });
+    await settleRoot(stores, () => old.config.value("Experimental.ShardingEnabled"));
+    const finish = async () => {
+      await copyKeys(old.path, path);
+      return readConfig(await readFile(join(old.path, "config"), "utf8"));
+    };
+    return { result: progress, finish };
+  });
+}
+
+interface Copy {
+  /** An absolute path; its lock is held. */
+  readonly path: string;
+  readonly kind: StoreKind;
+  /** What is copied, as it is named in the folder until it is complete. */
+  readonly from: string;
+  readonly onNotice: Notice;
+}
+
+interface Filled<T> {
+  readonly result: T;
+  /** Writes what else the repo has, and gives its configuration. The stores are closed by then. */
+  readonly finish: () => Promise<NewConfig>;
+}
+
+/** Makes a repo with what `fill` puts into its stores. The folder is not a repo before everything is there. */
+export async function makeCopy<T>(
+  { path, kind, from, onNotice }: Copy,
+  fill: (stores: Stores, metadataFolder: string) => Promise<Filled<T>>,
+): Promise<T> {
+  await mark(path, from);
+  const paths = resolveStorePaths(path, storePaths(specs[kind]));
   const blocks = await openBlocks(paths, onNotice);
-  let progress: MigrationProgress;
+  let filled: Filled<T>;
   try {
     const metadata = await openMetadata(paths, onNotice);
     try {
-      const stores = { blocks, metadata };
-      progress = await copyStores(old.stores, stores, paths.metadata, options);
-      await moveReferences(stores, { from: dirname(old.path), to: dirname(path), onNotice });
-      await settleRoot(stores, () => old.config.value("Experimental.ShardingEnabled"));
+      filled = await fill({ blocks, metadata }, paths.metadata);
       if (paths.levelDb !== undefined) {
         await rm(paths.levelDb, { recursive: true, force: true });
         await exportMetadata(paths.levelDb, metadata);
@@ -81,11 +110,10 @@ async function copyRepo(old: Repo, path: string, kind: StoreKind, options: CopyO
   } finally {
     await blocks.close();
   }
-  await copyKeys(old.path, path);
-  const config = readConfig(await readFile(join(old.path, "config"), "utf8"));
+  const config = await filled.finish();
   await writeRepo(path, changedTo(config, setAt(config.typed, "Datastore.Spec", specs[kind])));
   await rm(join(path, copyMark));
-  return progress;
+  return filled.result;
 }
 
 /** Marks the folder as an incomplete copy of that repo. @throws NodeError when it has other content */
@@ -100,7 +128,7 @@ async function mark(path: string, from: string): Promise<void> {
 }
 
 /** Copies the present keys, and none of an earlier attempt; durable when it resolves. */
-async function copyKeys(from: string, to: string): Promise<void> {
+export async function copyKeys(from: string, to: string): Promise<void> {
   await rm(join(to, keystore), { recursive: true, force: true });
   await rm(join(to, swarmKey), { force: true });
   const entries = await readdir(join(from, keystore), { withFileTypes: true }).catch(absent);

@@ -1,10 +1,11 @@
 /** `modhost node migrate`. */
 import { constants } from "node:os";
 import { resolve } from "node:path";
-import type { MigrationProgress } from "modhost/node";
+import type { Migrated, MigrationProgress, ToSharedOptions } from "modhost/node";
 import { type Command, type CommandContext, Progress, UsageError } from "../../../../core/cli/index.ts";
 import { size_text } from "../../../../core/net/http.ts";
-import { textOf } from "./repo.ts";
+import { dataFolder, textOf } from "./repo.ts";
+import { settingsOf, where } from "./store.ts";
 
 /** Milliseconds between two lines of progress if stderr is not a terminal. */
 const PROGRESS_INTERVAL_MS = 5000;
@@ -14,23 +15,54 @@ const interrupting = ["SIGINT", "SIGTERM", "SIGHUP"] as const;
 export const migrate: Command = {
   name: "migrate",
   arguments: "FROM TO",
-  help: "Copy the repo FROM to the new folder TO, converting its blocks and metadata to another kind of store",
+  help: "Copy a repo to another one, or to a store that several hosts share, or from there to a repo",
+  about: [
+    "FROM and TO are folders of repos, or the word shared, for the store that node_store of a host's config file names (./shared is a",
+    "folder of that name). From a repo to a new folder, blocks and metadata are converted to another kind of store; to a shared",
+    "store go blocks, pins, files, published names, the state of modules and, where node_store has a keys_secret, keys for names,",
+    "and the same comes from there. FROM is only read; hosts of a shared store may run meanwhile. What was interrupted, the",
+    "same command goes on with. At the end it looks whether all is there.",
+  ].join("\n"),
   options: {
-    kind: { type: "string", value: "KIND", help: "segments or flatfs (go-ipfs); default: the one that FROM is not" },
+    kind: {
+      type: "string",
+      value: "KIND",
+      help: "Of TO: segments or flatfs (go-ipfs); default: the one that FROM is not",
+    },
+    ...where,
+    like: {
+      type: "string",
+      value: "REPO",
+      help: "From shared: the repo whose config, identity and keys TO gets; default: a new identity",
+    },
+    "on-conflict": {
+      type: "string",
+      value: "WHAT",
+      help: "To shared, for files and names that both have: keep (those there) or replace; default: nothing is copied",
+    },
+    "copy-references": {
+      type: "boolean",
+      help: "To shared: store what the filestore and the urlstore refer to, which a shared store cannot",
+    },
+    verify: {
+      type: "boolean",
+      help: "To and from shared: read every block of TO at the end, and compare it with its hash",
+    },
   },
   async run(context) {
-    const { args, options, cwd, stdout, stderr } = context;
+    const { args, cwd, stdout, stderr } = context;
     const [from, to, ...more] = args;
     if (from === undefined || to === undefined || more.length > 0) {
       throw new UsageError("migrate takes two arguments, a repo and a new folder: modhost node migrate FROM TO");
     }
-    const { isRepo, migrateRepo } = await import("modhost/node");
-    if (!(await isRepo(resolve(cwd, from)))) throw new Error(`there is no repo ${resolve(cwd, from)}`);
+    requireOptions(context, from, to);
+    const { isRepo } = await import("modhost/node");
+    if (from !== SHARED && !(await isRepo(resolve(cwd, from))))
+      throw new Error(`there is no repo ${resolve(cwd, from)}`);
     const tell = progressOf(context);
     const { signal, release } = interruption();
     try {
-      const done = await migrateRepo(resolve(cwd, from), resolve(cwd, to), {
-        kind: kindOf(textOf(options.kind)),
+      const done = await copy(context, from, to, {
         signal,
         onProgress: tell.show,
         onNotice: (sentence) => {
@@ -39,7 +71,7 @@ export const migrate: Command = {
         },
       });
       tell.clear();
-      stdout.write(`${textFor(done)} copied to ${resolve(cwd, to)}\n`);
+      stdout.write(`${textFor(done)} copied to ${to === SHARED ? "the shared store" : resolve(cwd, to)}\n`);
       return 0;
     } catch (error) {
       tell.clear();
@@ -51,6 +83,49 @@ export const migrate: Command = {
     }
   },
 };
+
+type Told = Pick<ToSharedOptions, "signal" | "onProgress" | "onNotice">;
+
+async function copy(
+  context: CommandContext,
+  from: string,
+  to: string,
+  told: Told,
+): Promise<Migrated | MigrationProgress> {
+  const { options, cwd } = context;
+  const { migrateFromShared, migrateRepo, migrateToShared } = await import("modhost/node");
+  const verify = options.verify === true;
+  const kind = kindOf(textOf(options.kind));
+  if (to === SHARED) {
+    const onConflict = conflictsOf(textOf(options["on-conflict"]));
+    const copyReferences = options["copy-references"] === true;
+    const wanted = { onConflict, copyReferences, verify, data: dataFolder(context), ...told };
+    return migrateToShared(resolve(cwd, from), await settingsOf(context), wanted);
+  }
+  if (from !== SHARED) return migrateRepo(resolve(cwd, from), resolve(cwd, to), { kind, ...told });
+  const like = textOf(options.like);
+  const wanted = { kind, like: like === undefined ? undefined : resolve(cwd, like), verify, ...told };
+  return migrateFromShared(await settingsOf(context), resolve(cwd, to), wanted);
+}
+
+/** In place of a folder. */
+const SHARED = "shared";
+/** Options that say nothing about other directions. */
+const only = {
+  to: ["on-conflict", "copy-references"],
+  from: ["like"],
+  either: ["settings", "verify"],
+} as const;
+
+function requireOptions({ options }: CommandContext, from: string, to: string): void {
+  if (from === SHARED && to === SHARED) throw new UsageError("FROM and TO cannot both be shared");
+  const idle = [
+    ...(to === SHARED ? ["kind"] : only.to),
+    ...(from === SHARED ? [] : only.from),
+    ...(to === SHARED || from === SHARED ? [] : only.either),
+  ].find((name) => options[name] !== undefined);
+  if (idle !== undefined) throw new UsageError(`--${idle} has no meaning from ${from} to ${to}`);
+}
 
 class Interrupted extends Error {
   readonly exitCode: number;
@@ -79,16 +154,30 @@ function kindOf(name: string | undefined): "segments" | "flatfs" | undefined {
   throw new UsageError(`--kind takes segments or flatfs, not ${name}`);
 }
 
-const textFor = ({ blocks, bytes, total }: MigrationProgress): string =>
-  `${blocks}${total === undefined || total === blocks ? "" : ` of ${total}`} blocks (${size_text(bytes)})`;
+function conflictsOf(name: string | undefined): "keep" | "replace" | undefined {
+  if (name === undefined || name === "keep" || name === "replace") return name;
+  throw new UsageError(`--on-conflict takes keep or replace, not ${name}`);
+}
+
+function textFor(done: MigrationProgress | Migrated): string {
+  const { blocks, bytes, total, isChecking } = done;
+  const count = `${blocks}${total === undefined || total === blocks ? "" : ` of ${total}`} blocks`;
+  if (isChecking) return `${count} are there`;
+  const more = "pins" in done ? `, ${done.pins} pins, ${done.names} names, ${done.keys} keys` : "";
+  return `${count} (${size_text(bytes)})${more}`;
+}
 
 /** A progress bar on a terminal, otherwise a line from time to time. */
 function progressOf({ stdout, stderr }: CommandContext) {
   if (stderr.isTTY === true) {
     let bar: Progress | undefined;
+    let wasChecking = false;
     return {
-      show({ blocks, total }: MigrationProgress) {
-        if (total !== undefined) bar ??= new Progress(stderr, total, (count) => `${Math.round(count)} blocks`);
+      show({ blocks, total, isChecking = false }: MigrationProgress) {
+        const words = isChecking ? "blocks looked for" : "blocks";
+        if (wasChecking !== isChecking) bar = undefined;
+        wasChecking = isChecking;
+        if (total !== undefined) bar ??= new Progress(stderr, total, (count) => `${Math.round(count)} ${words}`);
         bar?.show(blocks);
       },
       clear: () => bar?.clear(),

@@ -6,7 +6,8 @@ import { loadConfig } from "../../../../core/index.ts";
 import { size_text } from "../../../../core/net/http.ts";
 import { textOf } from "./repo.ts";
 
-const where = {
+/** Names the store. */
+export const where = {
   settings: {
     type: "string",
     value: "FILE",
@@ -21,12 +22,15 @@ const stat: Command = {
   run: (context) =>
     visit(context, async (store) => {
       const figures = await store.stat();
-      const { segments, blocks, bytes, live, position, hosts } = figures;
+      const { segments, blocks, bytes, live, position, hosts, unfinished } = figures;
       const lines = [
         `Blocks    ${blocks}`,
         `Segments  ${segments} (${size_text(bytes)}, of which stored blocks take ${size_text(live)})`,
         `Commits   ${position}`,
         `Hosts     ${hosts}`,
+        ...unfinished.map(
+          (folder) => `Only a part of the repo ${folder} was copied here: modhost node migrate goes on`,
+        ),
       ];
       context.stdout.write(context.options.json === true ? `${JSON.stringify(figures)}\n` : `${lines.join("\n")}\n`);
       return 0;
@@ -74,7 +78,8 @@ async function visit(context: CommandContext, use: (store: SharedStoreVisit) => 
   return await visitSharedStore(settings, use, { onNotice });
 }
 
-async function settingsOf({ options, cwd, env }: CommandContext): Promise<SharedStoreSettings> {
+/** @throws UsageError where no shared store is configured */
+export async function settingsOf({ options, cwd, env }: CommandContext): Promise<SharedStoreSettings> {
   const named = textOf(options.settings);
   const path = named === undefined ? undefined : resolve(cwd, named);
   const config = await loadConfig({ cwd: path === undefined ? cwd : dirname(path), env, path });

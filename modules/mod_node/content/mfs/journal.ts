@@ -233,13 +233,19 @@ export class Journal {
     this.#length = 0;
   }
 
-  /** Stores a root instead of all that there is. Other hosts read it anew. */
-  async replace(root: CID): Promise<void> {
-    await this.#metadata.transaction((writer) => {
-      const next = Listed.of(writer.range({ prefix: folder })).numbers.next + 1;
+  /**
+   * Stores a root instead of all that there is, if `isMeant` says so, which is asked in the same transaction. Other hosts read it
+   * anew. Tells whether it did.
+   */
+  async replace(root: CID, isMeant: (now: MfsState) => boolean = () => true): Promise<boolean> {
+    return this.#metadata.transaction((writer) => {
+      const listed = Listed.of(writer.range({ prefix: folder }));
+      if (!isMeant(listed)) return false;
+      const next = listed.numbers.next + 1;
       writer.put(rootKey, root.bytes);
       writer.put(numbersKey, encodeNumbers({ contained: next, next }));
       for (const [key] of [...writer.range({ prefix })]) writer.delete(key);
+      return true;
     });
   }
 

@@ -57,6 +57,12 @@ function set(writer: MetadataWriter, cid: CID, mode: PinMode, owner?: string): v
   writer.put(key, isAlone && owner !== undefined ? Buffer.from(owner) : empty);
 }
 
+/** Adds a pin as it is stored elsewhere: `value` is that of its key. A recursive pin is more than a direct one. */
+export function mergePin(writer: MetadataWriter, cid: CID, mode: PinMode, value: Uint8Array): void {
+  if (mode === "direct" && writer.has(pinKey("recursive", cid))) return;
+  set(writer, cid, mode, value.length === 0 ? undefined : Buffer.from(value).toString());
+}
+
 const isOf = (held: Uint8Array, owner: string | undefined): boolean => Buffer.from(held).toString() === owner;
 
 const pinnedAlready = (cid: CID) => new NodeError(`${cid} already pinned recursively`);

@@ -17,6 +17,8 @@ export interface CopyProgress {
   readonly bytes: number;
   /** CIDs of blocks to copy; undefined until they are counted. */
   readonly total?: number;
+  /** They are there, and `blocks` of them were looked for once more. */
+  readonly isChecking?: boolean;
 }
 
 export interface CopyOptions {
@@ -45,18 +47,43 @@ export async function copyStores(
   try {
     await settleLostMetadata(from, blocks, { onNotice });
     const progress = await copyBlocks(blocks, to.blocks, options);
-    const { levelDb } = from;
-    // Metadata that an earlier attempt has copied may have been removed since.
-    await removeAll(to.metadata, "");
-    if (await exists(from.metadata)) await copyMetadata(from, to.metadata, { onNotice, signal: options.signal });
-    if (levelDb !== undefined) {
-      await importFromGoIpfs({ levelDb, metadataFolder, to, onNotice });
-      const { importStateKeys } = await import("../from_go_ipfs/import_metadata.ts");
-      for (const prefix of importStateKeys) await removeAll(to.metadata, prefix);
-    }
+    await copyAllMetadata(from, to, metadataFolder, { onNotice, signal: options.signal });
     return progress;
   } finally {
     await blocks.close();
+  }
+}
+
+/** Whatever `to` has of it goes first: an earlier attempt may have copied what was removed since. */
+export async function copyAllMetadata(
+  from: StorePaths,
+  to: Stores,
+  metadataFolder: string,
+  options: Pick<CopyOptions, "signal"> & { readonly onNotice: Notice },
+): Promise<void> {
+  const { levelDb } = from;
+  await removeAll(to.metadata, "");
+  if (await exists(from.metadata)) {
+    const metadata = await openMetadata(from, options.onNotice);
+    await copyEntries(metadata, to.metadata, options).finally(() => metadata.close());
+  }
+  if (levelDb === undefined) return;
+  await importFromGoIpfs({ levelDb, metadataFolder, to, onNotice: options.onNotice });
+  const { importStateKeys } = await import("../from_go_ipfs/import_metadata.ts");
+  for (const prefix of importStateKeys) await removeAll(to.metadata, prefix);
+}
+
+/** As they are at one moment. */
+export async function copyEntries(
+  from: MetadataStore,
+  to: MetadataStore,
+  { signal }: Pick<CopyOptions, "signal"> = {},
+): Promise<void> {
+  for await (const page of batches(from.range(), MAX_BATCH)) {
+    signal?.throwIfAborted();
+    await to.transaction((writer) => {
+      for (const [key, value] of page) writer.put(key, value);
+    });
   }
 }
 
@@ -66,21 +93,31 @@ export const exists = (path: string): Promise<boolean> =>
     () => false,
   );
 
-async function copyBlocks(from: BlockStore, to: BlockStore, options: CopyOptions): Promise<CopyProgress> {
-  const { onProgress = () => {}, signal } = options;
-  onProgress({ blocks: 0, bytes: 0 });
+interface BlockCopyOptions extends Omit<CopyOptions, "onNotice"> {
+  /** Called for a block that is listed and cannot be had, to throw what ends the copying; by default it does. */
+  readonly onMissing?: ((cid: CID, error: unknown) => undefined) | undefined;
+  /** Bytes that were copied before. */
+  readonly bytes?: number | undefined;
+}
+
+/** Copies what `to` lacks. Durable when it resolves. */
+export async function copyBlocks(from: BlockStore, to: BlockStore, options: BlockCopyOptions): Promise<CopyProgress> {
+  const { onProgress = () => {}, onMissing = raise, signal, bytes: before = 0 } = options;
+  onProgress({ blocks: 0, bytes: before });
   const { blocks: total } = await from.stat();
+  const isThere = await presenceIn(to);
   const batch = new BlockBatch(to);
-  let progress: CopyProgress = { blocks: 0, bytes: 0, total };
-  let told = performance.now();
-  const read = async (cid: CID) => ({ cid, bytes: (await to.has(cid)) ? undefined : await needed(from, cid) });
-  for await (const { cid, bytes } of mapConcurrent(from.keys(), MAX_CONCURRENT, read)) {
+  let progress: CopyProgress = { blocks: 0, bytes: before, total };
+  const tell = atIntervals(onProgress);
+  const read = async (cid: CID) => {
+    if (await isThere(cid)) return { cid, bytes: undefined };
+    return { cid, bytes: await needed(from, cid).catch((error: unknown) => onMissing(cid, error)) };
+  };
+  for await (const { cid, bytes } of mapConcurrent(from.keysToRead?.() ?? from.keys(), MAX_CONCURRENT, read)) {
     signal?.throwIfAborted();
     if (bytes !== undefined) await batch.add({ cid, bytes });
     progress = { blocks: progress.blocks + 1, bytes: progress.bytes + (bytes?.length ?? 0), total };
-    if (performance.now() - told < PROGRESS_MS) continue;
-    told = performance.now();
-    onProgress(progress);
+    tell(progress);
   }
   await batch.flush();
   await to.sync();
@@ -89,31 +126,58 @@ async function copyBlocks(from: BlockStore, to: BlockStore, options: CopyOptions
   return progress;
 }
 
+interface CheckOptions extends Pick<CopyOptions, "onProgress" | "signal"> {
+  /** How many there are, for who is told. */
+  readonly total: number;
+  /** Every block is read from the disk or the object store, and compared with its hash. */
+  readonly read: boolean;
+}
+
+/** Those that `to` does not have, or has damaged. */
+export async function* missingBlocks(
+  listed: AsyncIterable<CID>,
+  to: BlockStore,
+  { onProgress = () => {}, total, read, signal }: CheckOptions,
+): AsyncGenerator<CID> {
+  const isThere = read ? async (cid: CID) => (await to.check(cid)) === true : await presenceIn(to);
+  const tell = atIntervals(onProgress);
+  let blocks = 0;
+  const look = async (cid: CID) => ({ cid, found: await isThere(cid) });
+  for await (const { cid, found } of mapConcurrent(listed, MAX_CONCURRENT, look)) {
+    signal?.throwIfAborted();
+    if (!found) yield cid;
+    blocks += 1;
+    tell({ blocks, bytes: 0, total, isChecking: true });
+  }
+}
+
+/** Where others store blocks as well they are asked once, and not for each block. */
+async function presenceIn(store: BlockStore): Promise<(cid: CID) => boolean | Promise<boolean>> {
+  if (store.knows === undefined) return (cid) => store.has(cid);
+  await store.stat();
+  return (cid) => store.knows?.(cid) === true;
+}
+
+function atIntervals(tell: (progress: CopyProgress) => void): (progress: CopyProgress) => void {
+  let told = performance.now();
+  return (progress) => {
+    if (performance.now() - told < PROGRESS_MS) return;
+    told = performance.now();
+    tell(progress);
+  };
+}
+
 async function needed(from: BlockStore, cid: CID): Promise<Uint8Array> {
   const bytes = await from.get(cid);
   if (bytes === undefined) throw failure("BLOCKSTORE_NOT_FOUND");
   return bytes;
 }
 
-async function copyMetadata(
-  paths: StorePaths,
-  to: MetadataStore,
-  { onNotice, signal }: Pick<CopyOptions, "signal"> & { readonly onNotice: Notice },
-): Promise<void> {
-  const from = await openMetadata(paths, onNotice);
-  try {
-    for await (const page of batches(from.range(), MAX_BATCH)) {
-      signal?.throwIfAborted();
-      await to.transaction((writer) => {
-        for (const [key, value] of page) writer.put(key, value);
-      });
-    }
-  } finally {
-    await from.close();
-  }
+function raise(_cid: CID, error: unknown): never {
+  throw error;
 }
 
-async function removeAll(metadata: MetadataStore, prefix: string): Promise<void> {
+export async function removeAll(metadata: MetadataStore, prefix: string): Promise<void> {
   for await (const page of batches(metadata.range({ prefix }), MAX_BATCH)) {
     await metadata.transaction((writer) => {
       for (const [key] of page) writer.delete(key);

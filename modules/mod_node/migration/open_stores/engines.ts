@@ -58,8 +58,11 @@ export function openBlocks(
 }
 
 /** @throws NodeError STORE_BROKEN */
-export const openMetadata = ({ metadata }: StorePaths, onNotice: Notice, makeRoom?: MakeRoom): Promise<MetadataStore> =>
-  openLmdbMetadata(metadata, onNotice, makeRoom);
+export const openMetadata = (
+  { metadata }: Pick<StorePaths, "metadata">,
+  onNotice: Notice,
+  makeRoom?: MakeRoom,
+): Promise<MetadataStore> => openLmdbMetadata(metadata, onNotice, makeRoom);
 
 /** The file with the copy of the metadata: beside its folder. */
 export const metadataCopy = ({ metadata }: StorePaths): string => `${metadata}.copy`;

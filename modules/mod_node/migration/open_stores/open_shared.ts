@@ -25,6 +25,7 @@ import { openSqlLog } from "../../storage/shared/sql/engine.ts";
 import { NodeError } from "../../util/errors.ts";
 import { exists } from "./copy.ts";
 import { type Notice, openMetadata, type Stores } from "./engines.ts";
+import { unfinishedMigrations } from "./unfinished.ts";
 
 export interface OpenSharedOptions {
   readonly onNotice?: Notice | undefined;
@@ -35,6 +36,7 @@ export interface OpenSharedOptions {
 export interface SharedStores extends Stores {
   readonly blocks: SharedBlocks;
   readonly shared: SharedLog;
+  readonly collections: Collections;
 }
 
 /**
@@ -90,7 +92,7 @@ export async function openSharedStores(
     const hostMetadata = await openMetadata(repo.stores, onNotice, makeRoom);
     stores.push(() => hostMetadata.close());
     await collections.start();
-    await tellOfOwn(repo, onNotice);
+    await tellOfContent(repo, metadata, onNotice);
     const keys = await keysOf(metadata, settings);
     const problem = () => availability.problem;
     const figures = () => ({
@@ -136,10 +138,16 @@ async function withPassword({ sql, sql_password }: SharedStoreSettings): Promise
   return sql.replace(/^(postgres(?:ql)?:\/\/)([^:@/?]*)(?::[^@/?]*)?@/, `$1$2:${password}@`);
 }
 
-/** Whoever gives a repo with content a shared store shall not believe that it is lost. */
-async function tellOfOwn({ stores }: Pick<Repo, "stores">, onNotice: Notice): Promise<void> {
-  if (!(await exists(stores.blocks))) return;
-  onNotice(
-    `the blocks in ${stores.blocks} are not used with a shared store: without node_store, dag/export gives what dag/import takes there`,
-  );
+/** Whoever gives a repo with content a shared store shall not believe that it is lost, or that a part of a repo is all of it. */
+async function tellOfContent(
+  { stores }: Pick<Repo, "stores">,
+  metadata: MetadataStore,
+  onNotice: Notice,
+): Promise<void> {
+  if (await exists(stores.blocks)) {
+    onNotice(`the blocks in ${stores.blocks} are not used with a shared store: modhost node migrate brings them there`);
+  }
+  for (const folder of await unfinishedMigrations(metadata)) {
+    onNotice(`only a part of the repo ${folder} is in the shared store: modhost node migrate ${folder} shared goes on`);
+  }
 }

@@ -6,7 +6,8 @@ import { resolveStorePaths } from "../../storage/repo/datastore.ts";
 import { createIdentity, readIdentity } from "../../storage/repo/identity.ts";
 import type { SegmentFault } from "../../storage/shared/segments/verify.ts";
 import type { SharedStoreSettings } from "../../storage/shared/settings.ts";
-import { openSharedStores } from "./open_shared.ts";
+import { openSharedStores, type SharedStores } from "./open_shared.ts";
+import { unfinishedMigrations } from "./unfinished.ts";
 
 export interface SharedStoreFigures {
   readonly segments: number;
@@ -19,6 +20,8 @@ export interface SharedStoreFigures {
   readonly position: number;
   /** Hosts that have a session, without this one. */
   readonly hosts: number;
+  /** Repos of which only a part was copied here so far. */
+  readonly unfinished: readonly string[];
 }
 
 export interface SharedStoreVisit {
@@ -35,34 +38,54 @@ export interface VisitOptions {
   readonly temporary?: string | undefined;
 }
 
-/** Hosts may run meanwhile. @throws NodeError STORE_UNAVAILABLE, and what says that the settings are wrong */
-export async function visitSharedStore<T>(
+/** Bytes of objects that are kept while they are read: nobody comes back to them. */
+const MAX_CACHE = 256 * 2 ** 20;
+
+/**
+ * Hosts may run meanwhile. No key for names is asked for. @throws NodeError STORE_UNAVAILABLE, and what says that the settings are
+ * wrong
+ */
+export function visitSharedStore<T>(
   settings: SharedStoreSettings,
   use: (visit: SharedStoreVisit) => Promise<T>,
+  options: VisitOptions = {},
+): Promise<T> {
+  const visit = ({ blocks, shared, metadata }: SharedStores) =>
+    use({
+      async stat() {
+        const { segments, bytes, live } = await blocks.upkeep.figures();
+        const { blocks: count } = await blocks.stat();
+        const hosts = (await shared.sessions()).filter((session) => session !== shared.session).length;
+        const unfinished = await unfinishedMigrations(metadata);
+        return { segments, blocks: count, bytes, live, position: shared.applied, hosts, unfinished };
+      },
+      verify: (options) => blocks.upkeep.verify(options),
+      orphans: ({ remove = false, signal } = {}) =>
+        remove ? blocks.upkeep.deleteOrphans(signal) : blocks.upkeep.orphans(signal),
+    });
+  return withSharedStores({ ...settings, keys_secret: undefined }, visit, options);
+}
+
+/** The stores themselves, as a host has them; `folder` is gone afterwards. @throws as `visitSharedStore` */
+export async function withSharedStores<T>(
+  settings: SharedStoreSettings,
+  use: (stores: SharedStores, folder: string) => Promise<T>,
   { onNotice, temporary = tmpdir() }: VisitOptions = {},
 ): Promise<T> {
   const folder = await mkdtemp(join(temporary, "modhost-store-"));
   try {
     const identity = readIdentity(await createIdentity());
     const stores = resolveStorePaths(folder, { kind: "segments", blocks: "segments", metadata: "metadata" });
-    // Nothing is kept that the folder does not go with, and no key is asked for.
-    const own = { ...settings, cache_path: folder, keys_secret: undefined };
-    const opened = await openSharedStores({ stores, identity }, own, { onNotice });
-    const { blocks, shared } = opened;
+    const cache = Math.min(settings.cache ?? MAX_CACHE, MAX_CACHE);
+    const opened = await openSharedStores(
+      { stores, identity },
+      { ...settings, cache, cache_path: folder },
+      { onNotice },
+    );
     try {
-      return await use({
-        async stat() {
-          const { segments, bytes, live } = await blocks.upkeep.figures();
-          const { blocks: count } = await blocks.stat();
-          const hosts = (await shared.sessions()).filter((session) => session !== shared.session).length;
-          return { segments, blocks: count, bytes, live, position: shared.applied, hosts };
-        },
-        verify: (options) => blocks.upkeep.verify(options),
-        orphans: ({ remove = false, signal } = {}) =>
-          remove ? blocks.upkeep.deleteOrphans(signal) : blocks.upkeep.orphans(signal),
-      });
+      return await use(opened, folder);
     } finally {
-      for (const store of [opened.blocks, opened.metadata, opened.hostMetadata]) await store?.close();
+      for (const store of [opened.blocks, opened.metadata, opened.hostMetadata]) await store?.close().catch(() => {});
       await opened.close?.();
     }
   } finally {

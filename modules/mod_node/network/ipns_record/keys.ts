@@ -32,6 +32,10 @@ export const PUBLISHED_PREFIX = "ipns/";
 /** Of the record that this node published last, in the metadata store. */
 export const publishedKey = (id: PeerId): string => PUBLISHED_PREFIX + base32upper.baseEncode(id.toMultihash().bytes);
 
+/** The name that a key of the metadata store is of. */
+export const nameOfPublished = (key: string): PeerId =>
+  peerIdFromMultihash(decodeMultihash(base32upper.baseDecode(key.slice(PUBLISHED_PREFIX.length))));
+
 /** The name of a record's key in the DHT. @throws NodeError for another key */
 export function nameOfRecord(bytes: Uint8Array): PeerId {
   const text = Buffer.from(bytes.buffer, bytes.byteOffset, bytes.length);

@@ -94,6 +94,10 @@ export interface BlockStore {
   delete(cids: readonly CID[]): Promise<boolean[]>;
   /** Every stored form once, in any order; forms that come or go meanwhile may be missing or included. */
   keys(): AsyncIterable<CID>;
+  /** As `keys`, in the order in which they are read fastest, and a form may come twice. A store may have no such order. */
+  keysToRead?(): AsyncIterable<CID>;
+  /** As `has`, as far as this host knows: nobody else is asked. A store without others has no such thing. */
+  knows?(cid: CID): boolean;
   /** Number of stored forms, and bytes that the store takes on the disk. */
   stat(): Promise<{ readonly blocks: number; readonly bytes: number }>;
   /** Returns the space of deleted blocks to the disk, while reads and writes go on. */

@@ -36,7 +36,7 @@ export function readConfig(text: string): Current {
 }
 
 /** The same document with other known values: all else in it stays as it is. */
-export function changedTo({ tree, typed: before }: Current, typed: Document): Current {
+export function changedTo({ tree, typed: before }: Pick<Current, "tree" | "typed">, typed: Document): Current {
   const changed = applyChange(tree, before, typed);
   return { tree: changed, document: plainOf(changed) as JsonObject, typed };
 }

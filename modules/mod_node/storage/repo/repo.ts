@@ -220,7 +220,18 @@ async function makeFolders(path: string, mode: number): Promise<void> {
   });
 }
 
-async function makeRepo(path: string, { profile = "", apiAddress, document, identity }: RepoOptions): Promise<void> {
+const makeRepo = async (path: string, options: RepoOptions): Promise<void> => writeRepo(path, await newConfig(options));
+
+/** The configuration of a new repo. */
+export type NewConfig = Pick<Current, "typed" | "tree">;
+
+/** @throws NodeError for a document that is none, profiles and stores that there are not */
+export async function newConfig({
+  profile = "",
+  apiAddress,
+  document,
+  identity,
+}: Pick<RepoOptions, "profile" | "apiAddress" | "document" | "identity"> = {}): Promise<NewConfig> {
   const given = document === undefined ? undefined : readConfig(document);
   let config = given?.typed ?? initialConfig();
   if (apiAddress !== undefined) config = setAt(config, "Addresses.API", apiAddress);
@@ -233,11 +244,11 @@ async function makeRepo(path: string, { profile = "", apiAddress, document, iden
   const own = identity ?? identityIn(config) ?? (await createIdentity());
   const typed = decodeConfig({ ...config, Identity: own });
   const tree = treeOf(typed);
-  await writeRepo(path, { typed, tree: given === undefined ? tree : takeUnknown(tree, given.tree, typed) });
+  return { typed, tree: given === undefined ? tree : takeUnknown(tree, given.tree, typed) };
 }
 
 /** Makes a folder a repo with this configuration. */
-export async function writeRepo(path: string, { typed, tree }: Pick<Current, "typed" | "tree">): Promise<void> {
+export async function writeRepo(path: string, { typed, tree }: NewConfig): Promise<void> {
   await mkdir(join(path, "keystore"), { recursive: true, mode: 0o700 });
   await writeAtomically(join(path, "datastore_spec"), diskSpec(valueAt(typed, "Datastore.Spec") ?? {}), 0o600);
   await writeAtomically(join(path, "version"), `${repoVersion}\n`, 0o600);

@@ -178,6 +178,26 @@ export class Collections implements Applier {
     }
   }
 
+  /**
+   * Runs while no block is removed, by any host; those who want to wait, and `block/rm` is refused. While another one collects it waits.
+   *
+   * @throws what `run` throws; NodeError STORE_UNAVAILABLE, SESSION_LOST; LOCK_LOST: something may have been removed
+   */
+  async paused<T>(run: () => Promise<T>, signal?: AbortSignal): Promise<T> {
+    const { log } = this.#deps;
+    for (;;) {
+      const change = this.#change.promise;
+      const done = await log.withLock(lockName, async (lock) => {
+        await this.#settle(lock);
+        const result = await run();
+        await log.commit(() => ({ entries: [], result: undefined }), lock);
+        return result;
+      });
+      if (done !== undefined) return done.result;
+      await this.#pause(change, signal);
+    }
+  }
+
   /** Undefined when another host has the lock. */
   async #lead(
     options: CollectOptions & MarkOptions,

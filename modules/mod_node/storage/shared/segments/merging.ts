@@ -1,6 +1,6 @@
 /** Makes few large segments of many small ones, and of those with much that is no longer stored; on one host at a time. */
 import { cidOf, segmentHeader } from "../../blockstore/segments/format.ts";
-import { type FoundSection, isIntact, SectionReader } from "../../blockstore/segments/section_reader.ts";
+import { isIntact, SectionReader } from "../../blockstore/segments/section_reader.ts";
 import type { Notice } from "../../lmdb/open.ts";
 import type { HeldLock, Segment, SharedLog } from "../log.ts";
 import type { ObjectStore } from "../s3/objects.ts";
@@ -134,14 +134,12 @@ interface Copying {
 
 /** False when something that is stored cannot be read, and then nothing may come of the segment. */
 async function copyUsed({ places, cache }: MergingDeps, { number, row, open, check }: Copying): Promise<boolean> {
-  const isUsed = ({ multihash, form, offset }: FoundSection) =>
-    places.find(multihash).some((place) => place.form === form && place.segment === number && place.offset === offset);
   if (row.live === 0) return true;
   return cache.use(number, async (file) => {
     const reader = new SectionReader(file, segmentHeader.length, row.bytes, { withData: true });
     for (let found = await reader.next(); found !== undefined; found = await reader.next()) {
       check();
-      if (!isUsed(found)) continue;
+      if (!places.isAt(number, found)) continue;
       if (!(await isIntact(found))) return false;
       if (!open.hasRoom) await open.room();
       open.add({ cid: cidOf(found.form, found.multihash), bytes: found.data });

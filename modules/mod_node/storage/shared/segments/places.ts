@@ -4,6 +4,7 @@ import { type Form, MAX_MULTIHASH, Varints, varints } from "../../blockstore/seg
 import type { MakeRoom } from "../../disk_reserve.ts";
 import { type Environment, EnvironmentDamaged, type Notice, openEnvironment, type Table } from "../../lmdb/open.ts";
 import type { Position, SegmentId } from "../log.ts";
+import type { IndexedBlock } from "./index_file.ts";
 
 /** Where the bytes of one form of a multihash are. */
 export interface Place {
@@ -103,6 +104,13 @@ export class Places {
     if (multihash.length > MAX_MULTIHASH) return none;
     const value = this.#places.getBinaryFast(asBuffer(multihash));
     return value === undefined ? none : decodePlaces(value, value.length);
+  }
+
+  /** Whether these very bytes of a segment are what is stored under their multihash and form. */
+  isAt(segment: number, { multihash, form, offset }: Pick<IndexedBlock, "multihash" | "form" | "offset">): boolean {
+    return this.find(multihash).some(
+      (place) => place.form === form && place.segment === segment && place.offset === offset,
+    );
   }
 
   /** Multihashes in order, from the one after `after` on; none at the end. */

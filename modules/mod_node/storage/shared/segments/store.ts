@@ -196,6 +196,14 @@ export class SharedBlocks implements BlockStore {
     }
   }
 
+  keysToRead(): AsyncIterable<CID> {
+    return this.upkeep.keysToRead();
+  }
+
+  knows(cid: CID): boolean {
+    return this.#find(cid) !== undefined;
+  }
+
   async stat(): Promise<{ readonly blocks: number; readonly bytes: number }> {
     await this.#catchUp();
     let { bytes } = this.#writer;

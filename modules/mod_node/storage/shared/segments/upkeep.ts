@@ -1,4 +1,6 @@
 /** What keeps the objects of a shared store in order: merging, deleting, verifying. */
+import type { CID } from "multiformats/cid";
+import { keysToRead } from "./keys_to_read.ts";
 import { type MergingDeps, mergeSegments } from "./merging.ts";
 import type { SegmentRow } from "./places.ts";
 import { deleteOrphans, findOrphans, type SegmentFault, type VerifyOptions, verifySegments } from "./verify.ts";
@@ -56,6 +58,12 @@ export class Upkeep {
   /** Resolves when nothing is being merged. */
   async ended(): Promise<void> {
     await this.#merging.catch(() => {});
+  }
+
+  /** Stored forms, in the order in which they are read fastest; a form may come twice. */
+  async *keysToRead(): AsyncGenerator<CID> {
+    this.#mustBeOpen();
+    yield* keysToRead(this.#deps);
   }
 
   /** What of the object store does not fit what the log lists; by default every object is read. */

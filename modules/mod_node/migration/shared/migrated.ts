@@ -1,0 +1,48 @@
+/** What a migration to or from a shared store has done, and whether all of it is there. */
+import type { CID } from "multiformats/cid";
+import type { BlockStore } from "../../storage/blockstore/store.ts";
+import type { MetadataStore } from "../../storage/metadata/store.ts";
+import { NodeError } from "../../util/errors.ts";
+import { type CopyOptions, type CopyProgress, missingBlocks } from "../open_stores/copy.ts";
+import { type Merged, missingEntries } from "./merge_metadata.ts";
+
+export interface Migrated extends CopyProgress, Merged {
+  /** Keys for names that both have now. */
+  readonly keys: number;
+  /** The root of the files that were copied; undefined where there are none. */
+  readonly files: CID | undefined;
+}
+
+interface RequireBlocksOptions extends Pick<CopyOptions, "onProgress" | "signal"> {
+  /** About how many they are. */
+  readonly total: number;
+  /** Of blocks that could not be copied, which was told. */
+  readonly isLost?: (cid: CID) => boolean;
+  /** Read every block, and compare it with its hash. */
+  readonly verify: boolean;
+}
+
+const remedy = "start again, unless others have removed that meanwhile";
+
+/** @throws NodeError when some of them are not there, or damaged */
+export async function requireBlocks(
+  listed: AsyncIterable<CID>,
+  to: BlockStore,
+  { isLost = () => false, verify, ...options }: RequireBlocksOptions,
+): Promise<void> {
+  let missing = 0;
+  let first: CID | undefined;
+  for await (const cid of missingBlocks(listed, to, { ...options, read: verify })) {
+    if (isLost(cid)) continue;
+    first ??= cid;
+    missing += 1;
+  }
+  if (missing > 0) throw new NodeError(`${missing} blocks were not copied, ${first} among them: ${remedy}`);
+}
+
+/** @throws NodeError when pins or published names of the one are not in the other */
+export async function requireEntries(from: MetadataStore, to: MetadataStore): Promise<void> {
+  const [entry, ...more] = await missingEntries(from, to);
+  if (entry !== undefined)
+    throw new NodeError(`${more.length + 1} pins or names were not copied, ${entry} among them: ${remedy}`);
+}

@@ -1,0 +1,101 @@
+/** `modhost node migrate` that is killed in the middle, and a store that is used and cleaned up meanwhile. */
+import assert from "node:assert/strict";
+import { writeFile } from "node:fs/promises";
+import { join } from "node:path";
+import { test } from "node:test";
+import { migrateToShared } from "modhost/node";
+import { openNode } from "#node/open.ts";
+import { FaultyHttp, SLOW_DOWN } from "#test/support/engines/faulty_http.ts";
+import { noSharedStore } from "#test/support/engines/shared_store.ts";
+import { eventually } from "#test/support/eventually.ts";
+import { Place } from "#test/unit/modules/mod_http_api/cli/support.ts";
+import { emptyFolder } from "#test/unit/modules/mod_node/storage/repo/support.ts";
+import { fill, objectsOf, shown, storeIn } from "./support.ts";
+
+const skip = noSharedStore;
+
+/** Whether a request is for a segment, by its method. */
+const ofSegment = (method: string, url: string, wanted: string) => method === wanted && /\.car(\?|$)/.test(url);
+
+test("a copy that is killed in the middle goes on, there and back, and is not taken for a whole one", {
+  skip,
+}, async () => {
+  await using place = await Place.make();
+  const settings = await storeIn(place.folder);
+  await using proxy = await FaultyHttp.start(settings.endpoint ?? "");
+  const file = join(place.folder, "host.json");
+  await writeFile(file, JSON.stringify({ node_store: { ...settings, endpoint: proxy.endpoint } }));
+  await fill(place.repo);
+  const before = await shown(place.repo);
+
+  /** Kills the command at so many requests for segments, which are not answered. */
+  const killed = async (words: readonly string[], method: string, at: number) => {
+    let seen = 0;
+    proxy.choose = (asked, url) => {
+      if (ofSegment(asked, url, method)) seen += 1;
+      return seen >= at ? "swallowed" : undefined;
+    };
+    const child = place.start([...words, "--settings", file]);
+    await eventually("segments are asked for", () => seen >= at);
+    child.kill("SIGKILL");
+    assert.equal((await child.ended).code, null);
+    proxy.choose = () => undefined;
+  };
+
+  await killed(["migrate", "repo", "shared"], "PUT", 4);
+  const stored = await objectsOf(settings);
+  assert.ok(stored.some((key) => key.endsWith(".car")));
+  const host = { repo: join(place.folder, "host"), store: settings };
+  const notices: string[] = [];
+  const node = await openNode({ ...host, offline: true, onNotice: (sentence) => notices.push(sentence) });
+  await node.close();
+  assert.match(notices.join("\n"), /^only a part of the repo .+\/repo is in the shared store/m);
+  const shownStat = await place.does(["store", "stat", "--settings", file]);
+  assert.match(shownStat, /^Only a part of the repo .+\/repo was copied here: modhost node migrate goes on$/m);
+  const done = await place.does(["migrate", "repo", "shared", "--settings", file]);
+  assert.match(done, /^\d+ blocks \(.+\), 3 pins, \d names, 1 keys copied to the shared store\n$/);
+  const all = await objectsOf(settings);
+  assert.deepEqual(
+    stored.filter((key) => !all.includes(key)),
+    [],
+  );
+  assert.deepEqual(await shown(host), before);
+  assert.doesNotMatch(await place.does(["store", "stat", "--settings", file]), /Only a part/);
+
+  await killed(["migrate", "shared", "back"], "GET", 3);
+  const { code, stderr } = await place.node(["--repo-dir", "back", "pin", "ls"]);
+  assert.equal(code, 1);
+  assert.match(stderr, /no IPFS repo found/);
+  await place.does(["migrate", "shared", "back", "--like", "repo", "--settings", file]);
+  assert.deepEqual(await shown(join(place.folder, "back")), before);
+});
+
+test("garbage that a host collects meanwhile is none of what is being copied", { skip }, async (t) => {
+  const folder = await emptyFolder(t);
+  const own = join(folder, "own");
+  await fill(own);
+  const before = await shown(own);
+  const settings = await storeIn(folder);
+  await using proxy = await FaultyHttp.start(settings.endpoint ?? "");
+  const host = { repo: join(folder, "host"), store: settings };
+  const node = await openNode({ ...host, offline: true });
+  try {
+    let collecting: Promise<unknown> | undefined;
+    let isOver = false;
+    let seen = 0;
+    proxy.choose = (method, url) => {
+      if (ofSegment(method, url, "PUT")) seen += 1;
+      if (seen < 3 || isOver) return undefined;
+      collecting ??= Array.fromAsync(node.collect()).finally(() => {
+        isOver = true;
+      });
+      return ofSegment(method, url, "PUT") ? SLOW_DOWN : undefined;
+    };
+    await migrateToShared(own, { ...settings, endpoint: proxy.endpoint });
+    assert.ok(collecting !== undefined);
+    await collecting;
+  } finally {
+    await node.close();
+  }
+  assert.deepEqual(await shown(host), before);
+});
