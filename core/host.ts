@@ -250,6 +250,7 @@ class ModuleHost implements Host {
     if (this.state !== "starting") return;
     this.state = "running";
     running.quarantine.start();
+    running.lateLoads.start();
     if (this.#isSecure()) this.#upkeep.keepCertificates(certificates, { orders: !isFollower(this.#options) });
     if (!this.#listens()) return;
     await modules.ready();
@@ -273,10 +274,11 @@ class ModuleHost implements Host {
       this.#log.close();
       return;
     }
-    const { config, modules, ports, certificates, quarantine, tokens } = this.#running;
+    const { config, modules, ports, certificates, quarantine, lateLoads, tokens } = this.#running;
     this.state = "stopping";
     const kept = this.#upkeep.stop();
     quarantine.stop();
+    lateLoads.stop();
     if (hasServed) this.#announce("server-leaving", {});
     const delay = hasServed && handing === undefined ? seconds(config, "stop_delay", 0) : 0;
     // Everything is served meanwhile: balancers have to notice first.

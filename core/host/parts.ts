@@ -12,6 +12,7 @@ import type { ModuleContext } from "../module/module_context.ts";
 import { givenOnce } from "../module/saved.ts";
 import { SharedTables } from "../module/shared.ts";
 import { Timers } from "../module/timers.ts";
+import { LateLoads } from "../operations/late_loads.ts";
 import { type QuarantineRules, QuarantineWatch } from "../operations/quarantine_watch.ts";
 import { type ServerDeps, serverFor } from "../operations/server.ts";
 import { Ports } from "../ports/ports.ts";
@@ -35,6 +36,7 @@ export interface HostParts {
   readonly ports: Ports;
   readonly certificates: Certificates;
   readonly quarantine: QuarantineWatch;
+  readonly lateLoads: LateLoads;
   readonly items: Items;
   readonly tokens: TokenStore;
 }
@@ -119,7 +121,8 @@ export function assemble(deps: HostPartsDeps): HostParts {
     warn: ({ name, host }, text) => log.of(name, host).warn("%s", parts.config.mask(text)),
     announce: (event) => announce("module-quarantined", { ...event, reason: parts.config.mask(event.reason) }),
   });
-  const parts: HostParts = { config, waiting: [], modules, catalog, ports, certificates, quarantine, items, tokens };
+  const watches = { quarantine, lateLoads: new LateLoads({ modules, enqueue, log: log.host }) };
+  const parts: HostParts = { config, waiting: [], modules, catalog, ports, certificates, ...watches, items, tokens };
   return parts;
 }
 

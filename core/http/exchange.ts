@@ -26,7 +26,7 @@ import type { HttpEnvironment, HttpSettings } from "./settings.ts";
 import { isAdmitted } from "./token_check.ts";
 import { endTrace } from "./tracing.ts";
 import { closesConnection, hasUnreadBody, takesBodyAsItComes } from "./unread_body.ts";
-import { answerUnrouted } from "./unrouted.ts";
+import { answerUnrouted, missing } from "./unrouted.ts";
 
 /** What an exchange needs of the service that it came to. */
 export interface ExchangeService extends RequestService {
@@ -141,7 +141,7 @@ export class Exchange implements HttpEvent, LayeredExchange, TokenUse {
       this.#next += 1;
       if (this.#call(candidate)) return;
     }
-    if (routed) this.refuse(404);
+    if (routed) this.refuse(missing(this.service));
     else answerUnrouted(this, resolution);
   }
 

@@ -48,6 +48,8 @@ export interface HttpEnvironment {
   /** Tells every hook of a host; one that fails stops nothing. */
   announce(event: string, data: unknown, host: string): void;
   hasHooks(event: string): boolean;
+  /** There are apps that come later: see `is_late` of a module's state. */
+  isAwaited?(): boolean;
   /** Sees each request before anything is read of it. */
   arrived?(request: IncomingMessage): void;
   /** Whoever passes the answers on adds the content types that they lack, and warns of them. */
@@ -68,6 +70,7 @@ export function environmentOf(module: Module): HttpEnvironment {
     fire: (event, data, host) => module.fire_event(event, data, host),
     announce: (event, data, host) => module.announce_event(event, data, host),
     hasHooks: (event) => module.has_hooks(event),
+    isAwaited: () => module.modules().some((state) => state.is_late === true),
     tokens: module.tokens,
     log: module.log,
   };

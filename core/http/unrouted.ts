@@ -2,13 +2,19 @@
 import type { HttpRequest, HttpResponse } from "../types.ts";
 import { addPreflightHeaders, type CorsPolicy, commonMethods } from "./cors.ts";
 import type { Resolution } from "./routes.ts";
+import type { HttpEnvironment } from "./settings.ts";
 import { upgradeHeaders } from "./upgrade.ts";
+
+interface Service {
+  readonly stopping: boolean;
+  readonly environment: Pick<HttpEnvironment, "isAwaited">;
+}
 
 /** What is asked of an exchange here. */
 interface Unrouted {
   readonly request: Pick<HttpRequest, "method">;
   readonly response: Pick<HttpResponse, "headers" | "status_code"> & { send(): unknown };
-  readonly service: { readonly stopping: boolean };
+  readonly service: Service;
   /** Answers with a status and its error page. */
   refuse(status: number): void;
 }
@@ -29,7 +35,8 @@ export function answerUnrouted(
   if (preflight !== undefined && candidates.length > 0) for (const method of commonMethods) methods.add(method);
   if (methods.size === 0) {
     // While the server stops, its apps are no longer there: that is temporary.
-    exchange.refuse(exchange.service.stopping && candidates.length === 0 ? 503 : 404);
+    const { service } = exchange;
+    exchange.refuse(service.stopping && candidates.length === 0 ? 503 : missing(service));
     return;
   }
   const sorted = [...methods.add("OPTIONS")].sort();
@@ -42,3 +49,7 @@ export function answerUnrouted(
   response.status_code = preflight === undefined ? 200 : 204;
   response.send();
 }
+
+/** The status where nobody answers: an app that is to come could. */
+export const missing = ({ environment }: Pick<Service, "environment">): 404 | 503 =>
+  environment.isAwaited?.() === true ? 503 : 404;

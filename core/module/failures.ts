@@ -39,9 +39,10 @@ export class Failures {
     return gone.length > 0;
   }
 
-  /** Errors by `name@host`. */
-  errors(): Map<string, unknown> {
-    return new Map([...this.#failures].map(([key, { error }]) => [key, error]));
+  /** Errors by `name@host`, without those of some modules. */
+  errors(except: readonly string[] = []): Map<string, unknown> {
+    const known = [...this.#failures].filter(([, { name }]) => !except.includes(name));
+    return new Map(known.map(([key, { error }]) => [key, error]));
   }
 
   /** The first failure that is a wrong value of the configuration, and none of the module's own. */
@@ -50,9 +51,24 @@ export class Failures {
     return causes.find((cause): cause is ModhostError => ModhostError.is(cause) && cause.code === "OPTION_INVALID");
   }
 
+  /** Names of those that lack what comes by itself, or need a module that does. */
+  late(): readonly string[] {
+    return [...new Set([...this.#failures.values()].filter(({ error }) => isLate(error)).map(({ name }) => name))];
+  }
+
   states(): ModuleState[] {
     return [...this.#failures.values()].map(({ name, host, error, file }) => {
-      return { name, host, status: "failed", file, note: reasonOf(error), depends: [], holds: {} };
+      const note = reasonOf(error);
+      const late = isLate(error) ? { is_late: true } : {};
+      return { name, host, status: "failed", file, note, depends: [], holds: {}, ...late };
     });
   }
+}
+
+/** The error, or one that it comes from, says by `retry_after` that it passes by itself. */
+function isLate(thrown: unknown): boolean {
+  for (let error = thrown; error instanceof Error; error = error.cause) {
+    if (typeof (error as { retry_after?: unknown }).retry_after === "number") return true;
+  }
+  return false;
 }

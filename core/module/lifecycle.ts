@@ -4,7 +4,7 @@ import { ModhostError, reasonOf } from "../util/errors.ts";
 import { Builder } from "./builder.ts";
 import type { ModuleCode } from "./code.ts";
 import { commitAll } from "./commit.ts";
-import { Deadline } from "./deadline.ts";
+import type { Deadline } from "./deadline.ts";
 import { Failures } from "./failures.ts";
 import { inOrder, namesWithDependants, withDependants } from "./graph.ts";
 import { type Instance, type InstanceFacts, keyOf } from "./instance.ts";
@@ -16,6 +16,7 @@ import { isPartOf, labelOf, newOperation, type Operation, type OperationProgress
 import { QuarantineList } from "./quarantine_list.ts";
 import { type SavedState, saveAll, withState } from "./saved.ts";
 import { Transition, type TransitionSteps } from "./transition.ts";
+import { Unloader } from "./unloader.ts";
 
 /**
  * All modules of a host: loads them with their dependencies first, reloads them beside the running ones, unloads them
@@ -26,6 +27,7 @@ export class Modules {
   readonly #instances = new Instances();
   readonly #failures: Failures;
   readonly #builder: Builder;
+  readonly #unloader: Unloader;
   /** What is out, and why. */
   readonly quarantined: QuarantineList;
   /** Loaded into the running host: their ports are not awaited yet, nor are they told that these are open. */
@@ -38,6 +40,7 @@ export class Modules {
     this.#deps = deps;
     this.#failures = new Failures(deps.context.log);
     const { context, catalog } = deps;
+    this.#unloader = new Unloader({ ...deps, instances: this.#instances });
     this.#builder = new Builder({
       context,
       catalog,
@@ -48,7 +51,7 @@ export class Modules {
     this.quarantined = new QuarantineList({
       items: deps.context.items,
       instances: this.#instances,
-      unload: (leaving, withdrawn) => this.#unloadAll(leaving, undefined, { ...unheard, inForce: withdrawn }),
+      unload: (leaving, withdrawn) => this.#unloader.unloadAll(leaving, undefined, { ...unheard, inForce: withdrawn }),
       load: (name, host, operation) => this.#ensureLoaded(name, host, operation),
       finishLoads: () => this.#finishLoads(),
       forgetFailure: (name, host) => void this.#failures.forget(name, host),
@@ -133,6 +136,23 @@ export class Modules {
     }
   }
 
+  /** Names of those that lack what comes by itself. */
+  late(): readonly string[] {
+    return this.#failures.late();
+  }
+
+  /** Loads what is enabled of these, in its order; what fails is noted, and until then has failed as before. */
+  async loadAgain(names: readonly string[]): Promise<void> {
+    const operation = newOperation({ failed: this.#failures.errors(names) });
+    try {
+      for (const { name, host } of this.#deps.catalog.wanted()) {
+        if (names.includes(name)) await this.#ensureLoaded(name, host, operation).catch(() => undefined);
+      }
+    } finally {
+      await this.#finishLoads();
+    }
+  }
+
   /**
    * Loads a module by name or path, on all hosts unless one is named.
    * @throws {ModhostError} MODULE_ALREADY_LOADED, MODULE_FAILED, ...
@@ -163,7 +183,7 @@ export class Modules {
     const found = this.#instances.of(name, host);
     this.#asked.delete(name);
     if (found.length === 0 && !failed) throw new ModhostError("MODULE_NOT_LOADED", { name });
-    await this.#unloadAll(withDependants(this.#instances.live(), found).reverse(), undefined, progress);
+    await this.#unloader.unloadAll(withDependants(this.#instances.live(), found).reverse(), undefined, progress);
   }
 
   /**
@@ -205,9 +225,9 @@ export class Modules {
       commit: (instances) => this.#commit(instances),
       replace: (leaving) => {
         const waits = leaving.flatMap((instance) => instance.withdraw());
-        return this.#close(leaving, waits, new Deadline(Number.POSITIVE_INFINITY));
+        return this.#unloader.close(leaving, waits);
       },
-      unload: (leaving) => this.#unloadAll(leaving),
+      unload: (leaving) => this.#unloader.unloadAll(leaving),
       forgetFailure: (name) => {
         this.#failures.forget(name);
         this.quarantined.drop(name);
@@ -237,7 +257,7 @@ export class Modules {
 
   /** Unloads everything, last first. */
   async stop(deadline: Deadline): Promise<void> {
-    for (const instance of this.#lastFirst()) await this.#unloadAll([instance], deadline);
+    for (const instance of this.#lastFirst()) await this.#unloader.unloadAll([instance], deadline);
   }
 
   #lastFirst(): Instance[] {
@@ -253,7 +273,7 @@ export class Modules {
     try {
       await this.#deps.settle();
     } catch (error) {
-      await this.#unloadAll(loaded.reverse());
+      await this.#unloader.unloadAll(loaded.reverse());
       for (const { name, host } of loaded) this.#fail(name, host, error);
       throw error;
     }
@@ -291,7 +311,7 @@ export class Modules {
     progress.step("exchanged");
     const ports = await this.#finishLoads().catch((error: unknown) => ({ error }));
     if (ports === undefined) progress.inForce();
-    await this.#close(leaving, waits, new Deadline(Number.POSITIVE_INFINITY));
+    await this.#unloader.close(leaving, waits);
     for (const instance of fresh()) {
       announce("module-reloaded", { module: instance.name, host: instance.host });
       if (isRunning()) await instance.ready();
@@ -359,36 +379,6 @@ export class Modules {
   #commit(instances: readonly Instance[]): void {
     if (this.#isStopping) throw new Error("The host is stopping");
     commitAll(instances);
-  }
-
-  /** Unloads instances that are in order, dependants first. */
-  async #unloadAll(
-    leaving: readonly Instance[],
-    deadline = new Deadline(Number.POSITIVE_INFINITY),
-    progress = unheard,
-  ): Promise<void> {
-    const waits = leaving.flatMap((instance) => instance.withdraw());
-    progress.step(`withdrew ${leaving.map(labelOf).join(", ")}`);
-    progress.inForce();
-    await this.#close(leaving, waits, deadline);
-    for (const instance of leaving) {
-      const { name, host } = instance;
-      this.#instances.remove(instance);
-      this.#deps.hangUp(name);
-      if (!this.#instances.has(name)) this.#deps.catalog.forget(name);
-      this.#deps.announce("module-unloaded", { module: name, host });
-    }
-    progress.step("unloaded");
-  }
-
-  async #close(leaving: readonly Instance[], waits: readonly Promise<unknown>[], deadline: Deadline): Promise<void> {
-    const grace = this.#deps.grace();
-    await deadline.within(grace).wait(Promise.all(waits));
-    // A module that drains connections itself takes as long again; the second is for what it does afterwards.
-    for (const instance of leaving) {
-      await instance.close(deadline.within(grace + 1));
-      this.#instances.keep(instance);
-    }
   }
 
   #fail(name: string, host: string, error: unknown): void {

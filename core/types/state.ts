@@ -24,6 +24,8 @@ export interface ModuleState {
   readonly depends: readonly string[];
   /** What it has added, by kind: hooks, items, timers, ... */
   readonly holds: Readonly<Record<string, number>>;
+  /** Of one that failed: it lacks what comes by itself, and is loaded again until it is there. */
+  readonly is_late?: boolean;
   /** Of a module in quarantine, seconds since 1970: since when, and when it is tried again (undefined while it is). */
   readonly quarantine?: { readonly since: number; readonly next_try: number | undefined };
 }

@@ -14,6 +14,7 @@ import {
   type NodeModule,
   nodeMetrics,
   profiles,
+  retryAfter,
   type SharedStoreSettings,
 } from "modhost/node";
 import type { Module } from "../../core/types.ts";
@@ -158,7 +159,9 @@ async function openShared(module: OwnModule, settings: NodeSettings): Promise<Sh
   } catch (error) {
     const locked = error instanceof NodeError && error.code === "REPO_LOCKED";
     const reason = locked ? await lockedBy(settings) : (error as Error).message;
-    throw new Error(`the repo ${settings.repo} does not open: ${reason}`, { cause: error });
+    const failed = new Error(`the repo ${settings.repo} does not open: ${reason}`, { cause: error });
+    // Of a shared store that is away: the module is loaded again until it is there.
+    throw Object.assign(failed, { retry_after: retryAfter(error) });
   }
 }
 
