@@ -148,8 +148,9 @@ export class TokenStore implements Tokens {
     if (!now && this.#held !== undefined && time - this.#looked < LOOK_TIME) return;
     this.#looked = time;
     const path = this.#deps.path();
-    const { ino, size, mtimeNs } = statSync(path, { bigint: true, throwIfNoEntry: false }) ?? {};
-    const state = `${ino} ${size} ${mtimeNs}`;
+    // The time of change, which nobody sets back, and which an owner or a mode that is mended moves as well.
+    const { ino, size, ctimeNs } = statSync(path, { bigint: true, throwIfNoEntry: false }) ?? {};
+    const state = `${ino} ${size} ${ctimeNs}`;
     if (this.#held !== undefined && state === this.#state) return;
     this.#state = state;
     const former = this.#held;

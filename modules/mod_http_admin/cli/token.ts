@@ -127,7 +127,7 @@ async function tokensFor<T>(context: CommandContext, use: (tokens: Server) => Pr
   } catch (error) {
     if (!(error instanceof NoServerError) || context.options.socket !== undefined) throw error;
     return withTokenFile(context, (tokens, path) => {
-      context.stderr.write(`modhost: no server runs here, so this is the file ${path}\n`);
+      context.stderr.write(`modhost: no server answers here, so this is the file ${path}\n`);
       return use({ ...tokens, list: async () => tokens.list() });
     });
   }

@@ -14,7 +14,6 @@ export const options = {
   node_store: {
     type: "object",
     applies: "start",
-    secret: true,
     per_host: false,
     example: { s3: "s3://bucket/prefix", sql: "postgres://modhost@db.example.net/modhost" },
     describe:
@@ -23,6 +22,7 @@ export const options = {
       s3: { type: "string", describe: "`s3://BUCKET/PREFIX`: where the blocks are." },
       sql: {
         type: "string",
+        secret: true,
         describe: "`postgres://USER@HOST/DATABASE?schema=NAME`: where all else is. Several hosts may be named.",
       },
       endpoint: {

@@ -10,6 +10,7 @@ import { setTimeout } from "node:timers/promises";
 import { addToken, removeToken, TokenStore } from "#core/tokens/index.ts";
 import type { HttpRequest, MadeToken, NewToken, PresentedToken, TokenNeed, TokenRefusal } from "#core/types.ts";
 import type { CountingToken, TokenUse } from "#core/util/token_use.ts";
+import { eventually } from "#test/support/eventually.ts";
 
 const START = Date.UTC(2030, 0, 1, 12);
 
@@ -236,6 +237,21 @@ describe("tokens", () => {
     assert.match(await readFile(path, "utf8"), /^\{"tokens"/);
     assert.equal(asked(store, secret), 401);
     assert.ok(!errors.join().includes(secret));
+  });
+
+  test("a file that was damaged, or mended, is read again, whatever time it says", async (t) => {
+    const { store, path, make } = await opened(t);
+    const { secret } = await make();
+    const { atime, mtime } = fs.statSync(path);
+    const text = await readFile(path, "utf8");
+    const rewrite = (content: string) => {
+      fs.writeFileSync(path, content);
+      fs.utimesSync(path, atime, mtime);
+    };
+    rewrite(text.replace("{", "x"));
+    await eventually("nobody is let in", () => asked(store, secret) === 401);
+    rewrite(text);
+    await eventually("it is read again", () => asked(store, secret) === 200);
   });
 
   test("are limited in their rate, and say when to come again", async (t) => {

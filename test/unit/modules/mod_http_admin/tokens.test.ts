@@ -111,7 +111,7 @@ describe("modhost token", () => {
     const cwd = await folderOf(t, { "modhost.config.json": JSON.stringify({ data_path: data }) });
     const made = await ran(cwd, ["token", "new", "ci", "metrics", "--no-json"]);
     assert.equal(made.code, 0, made.stderr);
-    assert.match(made.stderr, /no server runs here, so this is the file .*tokens\.json/);
+    assert.match(made.stderr, /no server answers here, so this is the file .*tokens\.json/);
     assert.match(made.stdout, /^mht_\w+\n/);
     const audit = JSON.parse(await readFile(join(data, "audit.jsonl"), "utf8")) as Change;
     assert.deepEqual(
