@@ -82,14 +82,24 @@ class HostRoutes {
   /** Length of the longest base of an app. */
   readonly #longestBase: number;
   readonly #layers: Layers;
-  /** By method and raw path. */
-  readonly #memo = new Map<string, Map<string, Resolution>>();
-  #remembered = 0;
+  /** By raw path. */
+  readonly #memo = new Memo();
+  /** By the longest prefix that is routed with all that is below it: of paths that no other route knows. */
+  readonly #memoBelow = new Memo();
+  readonly #exact: ReadonlySet<string>;
+  readonly #open: ReadonlySet<string>;
+  readonly #longestOpen: number;
 
   constructor(groups: readonly (readonly AppRoutes[])[], layers: readonly MiddlewareLayer[]) {
     this.#layers = new Layers(layers);
     this.#groups = groups.map((apps) => Map.groupBy(apps, (app) => app.mount.base));
     this.#longestBase = groups.flat().reduce((longest, { mount }) => Math.max(longest, mount.base.length), 0);
+    const routes = this.list();
+    // Nothing is below a prefix that ends in a slash: paths have no two in a row.
+    const isBelow = (route: Route) => isOpen(route) && !route.prefix.endsWith("/");
+    this.#exact = new Set(routes.filter((route) => !isBelow(route)).map(({ prefix }) => prefix));
+    this.#open = new Set(routes.filter(isBelow).map(({ prefix }) => prefix));
+    this.#longestOpen = this.#open.values().reduce((longest, { length }) => Math.max(longest, length), 0);
   }
 
   chainBefore(app: string): Chain | undefined {
@@ -101,23 +111,25 @@ class HostRoutes {
   }
 
   resolve(method: string, rawPath: string): Resolution | undefined {
-    let memo = this.#memo.get(method);
-    const remembered = memo?.get(rawPath);
+    const remembered = this.#memo.get(method, rawPath);
     if (remembered !== undefined) return remembered;
     const path = decodePath(rawPath);
     if (path === undefined) return undefined;
-    const resolution = this.#match(method, path);
-    if (rawPath.length <= MAX_REMEMBERED_PATH && method.length <= MAX_REMEMBERED_METHOD) {
-      if (this.#remembered >= MAX_REMEMBERED) {
-        this.#memo.clear();
-        this.#remembered = 0;
-        memo = undefined;
-      }
-      if (memo === undefined) this.#memo.set(method, (memo = new Map()));
-      memo.set(rawPath, resolution);
-      this.#remembered += 1;
+    // What dot segments lead to may be routed otherwise.
+    if (this.#exact.has(path) || path.includes("/.")) {
+      return this.#memo.set(method, rawPath, this.#match(method, path));
     }
-    return resolution;
+    // There are more such paths than anybody can remember, and all of one prefix are matched alike.
+    const prefix = this.#openPrefix(path);
+    const alike = this.#memoBelow.get(method, prefix);
+    return alike === undefined ? this.#memoBelow.set(method, prefix, this.#match(method, path)) : movedTo(alike, path);
+  }
+
+  /** The longest one that a path is below; of a path that is below none something that is no prefix. */
+  #openPrefix(path: string): string {
+    let longest = this.#open.has("") ? "" : "*";
+    for (const base of basesOf(path, this.#longestOpen)) if (this.#open.has(base)) longest = base;
+    return longest;
   }
 
   #match(method: string, path: string): Resolution {
@@ -163,6 +175,35 @@ class HostRoutes {
     const bases = [...basesOf(path, this.#longestBase)];
     const apps = this.#groups.flatMap((group) => bases.flatMap((base) => group.get(base) ?? []));
     return apps.filter((app) => app.match(path, method).reached).map(({ mount }) => mount.name);
+  }
+}
+
+/** What was found for one path, of another that is matched in the same way. */
+function movedTo(resolution: Resolution, path: string): Resolution {
+  const candidates = resolution.candidates.map(({ route }) => ({ route, argument: argumentOf(route, path) }));
+  return { ...resolution, path, candidates };
+}
+
+/** Resolutions by method and path, within bounds. */
+class Memo {
+  readonly #byMethod = new Map<string, Map<string, Resolution>>();
+  #size = 0;
+
+  get(method: string, path: string): Resolution | undefined {
+    return this.#byMethod.get(method)?.get(path);
+  }
+
+  set(method: string, path: string, resolution: Resolution): Resolution {
+    if (path.length > MAX_REMEMBERED_PATH || method.length > MAX_REMEMBERED_METHOD) return resolution;
+    if (this.#size >= MAX_REMEMBERED) {
+      this.#byMethod.clear();
+      this.#size = 0;
+    }
+    let byPath = this.#byMethod.get(method);
+    if (byPath === undefined) this.#byMethod.set(method, (byPath = new Map()));
+    byPath.set(path, resolution);
+    this.#size += 1;
+    return resolution;
   }
 }
 

@@ -88,18 +88,28 @@ export class Reading {
   /** What is read in vain ends, also where all blocks are on this machine. */
   #bounded(read: ReadBlock): ReadBlock {
     // Not async: a promise of its own for each of very many blocks costs more than the rest of this.
-    const bounded = (cid: Parameters<ReadBlock>[0]) => {
+    const refused = (): Promise<never> | undefined => {
       if (this.#client.aborted) return Promise.reject(this.#client.reason);
       this.#fruitless += 1;
-      if (this.#fruitless <= MAX_FRUITLESS_BLOCKS) return read(cid);
+      if (this.#fruitless <= MAX_FRUITLESS_BLOCKS) return undefined;
       return Promise.reject(new Refusal(404, `${MAX_FRUITLESS_BLOCKS} blocks of the content have no bytes of it`));
     };
+    const bounded: ReadBlock = (cid) => refused() ?? read(cid);
+    const { part: partOf } = read;
+    const part: ReadBlock["part"] = partOf && ((cid, span) => refused() ?? partOf(cid, span));
     const peek: ReadBlock["peek"] = (cids) => {
       if (this.#client.aborted || this.#fruitless + cids.length > MAX_FRUITLESS_BLOCKS) return [];
       this.#fruitless += cids.length;
       return read.peek?.(cids) ?? [];
     };
-    return Object.assign(bounded, { peek });
+    return Object.assign(bounded, { peek, ...(part && { part }) });
+  }
+
+  /** Bytes are here: nobody else is waited for meanwhile, however long the client takes for them. @throws {HttpError} 408 */
+  #came(piece: string | Uint8Array): void {
+    if (performance.now() > this.#until) throw new HttpError(408, "The answer has taken longer than it may");
+    clearTimeout(this.#timer);
+    if (piece.length > 0) this.#fruitless = 0;
   }
 
   /** From now on the next bytes are waited for. */
@@ -129,6 +139,25 @@ export class Reading {
     this.#late = undefined;
   }
 
+  /** All `length` bytes of an answer that is short, in one piece: what prevents them has a status. `release` takes back a piece. */
+  async gather(
+    pieces: AsyncIterable<Uint8Array>,
+    length: number,
+    release: (piece: Uint8Array) => void,
+  ): Promise<Uint8Array> {
+    const bytes = Buffer.allocUnsafe(length);
+    let at = 0;
+    for await (const piece of pieces) {
+      this.#came(piece);
+      if (at + piece.length <= length) bytes.set(piece, at);
+      at += piece.length;
+      release(piece);
+      this.#wait();
+    }
+    if (at !== length) throw new Refusal(404, wrongLength(length));
+    return bytes;
+  }
+
   /**
    * The pieces of a body; `length` is that of all of them, where the answer says it. When they fail the answer is under way:
    * the connection breaks off, so that nobody takes it for whole. That content is not all here, or not as long as it
@@ -147,17 +176,13 @@ export class Reading {
   ): AsyncGenerator<P, void, undefined> {
     let sent = 0;
     const check = (fits: boolean) => {
-      if (length !== undefined && !fits)
-        throw new HttpError(404, `the content has not the ${length} bytes that it says`);
+      if (length !== undefined && !fits) throw new HttpError(404, wrongLength(length));
     };
     try {
       for await (const piece of pieces) {
-        if (performance.now() > this.#until) throw new HttpError(408, "The answer has taken longer than it may");
+        this.#came(piece);
         sent += piece.length;
         check(sent <= (length ?? sent));
-        // However long the client takes for it: nobody else is waited for meanwhile.
-        clearTimeout(this.#timer);
-        if (piece.length > 0) this.#fruitless = 0;
         yield piece;
         this.#wait();
       }
@@ -177,6 +202,8 @@ export interface BodyOptions {
   /** Takes back a piece that was sent. */
   readonly release?: ((piece: Uint8Array) => void) | undefined;
 }
+
+const wrongLength = (length: number) => `the content has not the ${length} bytes that it says`;
 
 const brokenOff = (cause: unknown): HttpError =>
   cause instanceof HttpError

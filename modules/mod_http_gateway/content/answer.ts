@@ -61,6 +61,9 @@ function rangesOf(
   return ranges;
 }
 
+/** So much is sent in one piece. */
+const MAX_GATHERED_BYTES = 64 * 1024;
+
 const none = new Uint8Array();
 const nothing: PooledBody = { async *[Symbol.asyncIterator]() {}, release: () => undefined };
 
@@ -85,6 +88,10 @@ async function begun(
   }
   if (length === 0) return { type: type ?? typeByContent(none, true), body: none };
   if (request.method === "HEAD") return { type: type ?? (await typeOf(source, range)), body: nothing };
+  if (length <= MAX_GATHERED_BYTES) {
+    const bytes = await source.few(range);
+    return { type: type ?? typeByContent(bytes, isWhole), body: bytes };
+  }
   const pieces = source.pieces(range);
   const first = await pieces.next();
   const start = first.done === true ? none : first.value;

@@ -11,6 +11,8 @@ export interface Source {
   readonly bytes?: Uint8Array;
   /** The bytes of a range; blocks beyond it are not read. */
   pieces(range: ByteRange): Pieces;
+  /** The same at once, for a few bytes. */
+  few(range: ByteRange): Promise<Uint8Array>;
   /** Takes a piece back that is no longer used. */
   readonly release: (piece: Uint8Array) => void;
 }
@@ -23,6 +25,7 @@ export function bytesSource(bytes: Uint8Array): Source {
     async *pieces({ first, last }) {
       yield bytes.subarray(first, last + 1);
     },
+    few: async ({ first, last }) => bytes.subarray(first, last + 1),
     release: () => undefined,
   };
 }
@@ -31,10 +34,12 @@ export function bytesSource(bytes: Uint8Array): Source {
 export function fileSource(file: UnixfsNode, reading: Reading): Source {
   if (file.links.length === 0) return bytesSource(file.unixfs.data ?? new Uint8Array());
   const { read, buffers, lending } = reading.pooled();
+  const content = ({ first, last }: ByteRange) =>
+    readFile(file, read, { offset: first, length: last - first + 1, buffers });
   return {
     size: fileSize(file),
-    pieces: ({ first, last }) =>
-      lending.pieces(readFile(file, read, { offset: first, length: last - first + 1, buffers })),
+    pieces: (range) => lending.pieces(content(range)),
+    few: (range) => reading.gather(content(range), range.last - range.first + 1, (piece) => buffers.release(piece)),
     release: (piece) => lending.release(piece),
   };
 }

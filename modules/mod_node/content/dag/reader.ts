@@ -1,11 +1,14 @@
 /** Reads nodes for one call, with the texts for nodes that are missing. */
 import type { CID } from "multiformats/cid";
 import type { BlockService, ReadOptions } from "../../storage/blockstore/block_service.ts";
+import type { Span } from "../../storage/blockstore/store.ts";
 import { failure, NodeError } from "../../util/errors.ts";
 
 /** Reads one block; rejects with the failure that the caller should see. */
 export interface ReadBlock {
   (cid: CID): Promise<Uint8Array>;
+  /** Some of the bytes of a block; fewer where it ends before. */
+  part?(cid: CID, span: Span): Promise<Uint8Array>;
   /** For many small blocks: those that are probably in memory, now; see `BlockStore.peek`. */
   peek?(cids: readonly CID[]): readonly (Uint8Array | undefined)[];
 }
@@ -30,7 +33,8 @@ export const inSession = ({ signal, offline, buffers }: ReadOptions): NodeReadOp
 export function nodeReader(blocks: BlockService, options: NodeReadOptions = {}): ReadBlock {
   const { signal, nameless } = options;
   const peek = (cids: readonly CID[]) => blocks.peek(cids, options);
-  if (nameless) return Object.assign((cid: CID) => blocks.get(cid, options).catch(failed), { peek });
+  const part = (cid: CID, span: Span) => blocks.getPart(cid, span, options).catch(failed);
+  if (nameless) return Object.assign((cid: CID) => blocks.get(cid, options).catch(failed), { peek, part });
   return (cid) =>
     blocks.get(cid, options).catch((error: unknown) => {
       if (signal?.aborted && NodeError.is(error) && isAbort(error, signal.reason)) {

@@ -1,9 +1,11 @@
 /** Reading files: any range, with readahead. */
 import { setImmediate as nextTurn } from "node:timers/promises";
 import type { CID } from "multiformats/cid";
+import { raw } from "../../formats/cid/codecs.ts";
 import { detachedCid, isLarge } from "../../formats/cid/detached.ts";
 import type { PbLink } from "../../formats/dag_pb/dag_pb.ts";
 import type { BufferPool } from "../../storage/blockstore/buffer_pool.ts";
+import type { Span } from "../../storage/blockstore/store.ts";
 import { failure, NodeError } from "../../util/errors.ts";
 import { Readahead } from "../dag/readahead.ts";
 import type { ReadBlock } from "../dag/reader.ts";
@@ -81,6 +83,19 @@ interface Reading {
   readonly to: number;
   readonly read: ReadBlock;
   readonly buffers: BufferPool | undefined;
+}
+
+/** What is read of a leaf that is its bytes and nothing else, and is not all within the range; undefined for all others. */
+function spanOf({ cid, start, size }: Part, { from, to, read }: Reading): Span | undefined {
+  const isWhole = start >= from && start + size <= to;
+  if (isWhole || cid.code !== raw || read.part === undefined) return undefined;
+  return { from: Math.max(0, from - start), to: to - start };
+}
+
+function readPart(part: Part, reading: Reading): Promise<Uint8Array> {
+  const { read } = reading;
+  const span = spanOf(part, reading);
+  return (span && read.part?.(part.cid, span)) ?? read(part.cid);
 }
 
 /** As `partsOf`, of what was not spelled out before. */
@@ -169,8 +184,8 @@ async function* pieces(
     yield* leavesOf(root, read, { length, buffers });
     return;
   }
-  const from = offset;
-  const to = Math.min(offset + length, fileSize(root));
+  const range: Reading = { from: offset, to: Math.min(offset + length, fileSize(root)), read, buffers };
+  const { from, to } = range;
   const requested = new Readahead<Part, Uint8Array>(lengthOf);
   /** How many of the parts that come next have been requested, and their bytes. */
   const next = { blocks: 0, bytes: 0 };
@@ -204,7 +219,7 @@ async function* pieces(
       if (!("cid" in part)) return;
       // Sizes that are said may be wrong: the first few tell.
       if (requested.isUntried && requested.size >= READAHEAD.blocks) return;
-      if (!requested.has(part) && !requested.ask(part, part.size, () => read(part.cid))) return;
+      if (!requested.has(part) && !requested.ask(part, part.size, () => readPart(part, range))) return;
       next.blocks += 1;
       next.bytes += requested.bytesOf(part.size);
     }
@@ -217,7 +232,7 @@ async function* pieces(
       // Whoever leaves is heard, also when sizes that are wrong lead through nodes in memory and to no bytes.
       if (steps % TURN_PARTS === 0) await nextTurn();
       if (!("cid" in part)) {
-        push(await partsLater(part, { from, to, read, buffers }));
+        push(await partsLater(part, range));
         continue;
       }
       const ahead = requested.take(part);
@@ -225,10 +240,10 @@ async function* pieces(
         next.blocks -= 1;
         next.bytes -= requested.bytesOf(part.size);
       }
-      const reading = ahead ?? read(part.cid);
+      const reading = ahead ?? readPart(part, range);
       requestAhead();
       const node = partOfFile(part.cid, await reading);
-      if (isSized(node)) yield* enter(node, part.start);
+      if (isSized(node)) yield* enter(node, part.start + (spanOf(part, range)?.from ?? 0));
       else if (from > part.start) throw notSeekable();
       else yield* leavesOf(node, read, { length: to - part.start, buffers });
     }

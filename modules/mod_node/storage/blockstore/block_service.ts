@@ -9,7 +9,7 @@ import { identity, matches, requireAllowed } from "../../formats/cid/hashes.ts";
 import { failure, NodeError } from "../../util/errors.ts";
 import { BufferPool } from "./buffer_pool.ts";
 import { MIN_REMEMBERED_BYTES, remember } from "./origins.ts";
-import type { Block, BlockStore, PutOptions } from "./store.ts";
+import type { Block, BlockStore, PutOptions, Span } from "./store.ts";
 
 export interface ReadOptions {
   readonly signal?: AbortSignal | undefined;
@@ -133,6 +133,25 @@ export class BlockService {
   #remembered(bytes: Uint8Array, cid: CID, options: ReadOptions): Uint8Array {
     if (bytes.length >= MIN_REMEMBERED_BYTES) remember(bytes, () => this.get(cid, options));
     return bytes;
+  }
+
+  /** As `get`, of some of the bytes; fewer where the block ends before. */
+  async getPart(cid: CID, span: Span, options: ReadOptions = {}): Promise<Uint8Array> {
+    const bytes = await this.#storedPart(cid, span, options);
+    if (bytes === undefined) return (await this.get(cid, options)).subarray(span.from, span.to);
+    this.reads.stored += 1;
+    if (bytes.buffer.byteLength >= MIN_REMEMBERED_BYTES) remember(bytes, () => this.getPart(cid, span, options));
+    return bytes;
+  }
+
+  /** Undefined where `get` is to be asked, which tells more. */
+  async #storedPart(cid: CID, span: Span, options: ReadOptions): Promise<Uint8Array | undefined> {
+    const { signal, evenDenied, buffers } = options;
+    if (this.hashOnRead || cid.multihash.code === identity.code) return undefined;
+    requireAllowed(cid.multihash);
+    signal?.throwIfAborted();
+    if (this.denials !== undefined && evenDenied !== true) this.denials.requireBlock(cid);
+    return this.store.getPart?.(cid, span, buffers);
   }
 
   async #get(cid: CID, options: ReadOptions): Promise<Uint8Array> {

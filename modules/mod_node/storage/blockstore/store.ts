@@ -24,6 +24,13 @@ export interface PutOptions {
   readonly onNew?: ((cid: CID) => void) | undefined;
 }
 
+/** Bytes from an offset up to another. */
+export interface Span {
+  readonly from: number;
+  /** The first byte after them; there may be fewer. */
+  readonly to: number;
+}
+
 /** Where bytes are outside of every store. */
 export interface ExternalLocation {
   /** Absolute path of a file, or a URL. */
@@ -71,6 +78,8 @@ export interface BlockStore {
    * whether they are from the pool or not. They may also be bytes that were read and checked within the last second.
    */
   get(cid: CID, buffers?: BufferPool): Promise<Uint8Array | undefined>;
+  /** As `get`, of some of the bytes, which a store may read alone. A store may have no such thing. */
+  getPart?(cid: CID, span: Span, buffers?: BufferPool): Promise<Uint8Array | undefined>;
   /**
    * As `get` of each, for readers of many small blocks: of those that are probably in memory the bytes, now. Undefined for any other,
    * which `get` tells more about. A store may have no such thing.

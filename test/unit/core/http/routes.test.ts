@@ -134,3 +134,46 @@ test("no more bases are tried for a path of thousands of segments than apps can 
   assert.deepEqual([...basesOf("/a/b", 4)], ["", "/a", "/a/b"]);
   assert.deepEqual([...basesOf("/a/b/", 9)], ["", "/a", "/a/b"]);
 });
+
+test("of all paths that one wildcard alone serves, one is matched", () => {
+  const app = mount("a", "/a", ["GET /*", "GET /x/*", "GET /x/y"]);
+  const routes = table(app);
+  let matched = 0;
+  const match = app.routes.match.bind(app.routes);
+  app.routes.match = (...asked) => {
+    matched += 1;
+    return match(...asked);
+  };
+  for (let at = 0; at < 10_000; at += 1) {
+    assert.deepEqual(tried(routes, "GET", `/a/x/${at}`), [`a /a/x/* (${at})`, `a /a/* (x/${at})`]);
+  }
+  assert.equal(matched, 1);
+  assert.deepEqual(tried(routes, "GET", "/a/x/y"), ["a /a/x/y", "a /a/x/* (y)", "a /a/* (x/y)"]);
+});
+
+test("whatever was asked for before, a path is routed as by a table that is asked nothing else", () => {
+  const make = () =>
+    table(
+      mount("root", "", ["GET /", "POST /*", "GET /a/b"]),
+      mount("a", "/a", ["GET /*", "GET /b/*", "PUT /b//*", "GET /c/", "HEAD /b/c", "WS /b/*"]),
+      mount("ab", "/a/b", ["GET /c", "DELETE /*"], { priority: 1 }),
+      mount("other", "/b", ["GET /c", "GET /c/d/*"], {}, "host"),
+    );
+  const names = ["a", "b", "c", "d", "..", ".", ""];
+  const paths = names.flatMap((one) => names.flatMap((two) => names.map((three) => `/${one}/${two}/${three}`)));
+  paths.push("/", "/a", "/b", "/a/b", "/%61/b%2Fc");
+  const asked = make();
+  for (const path of [...paths, ...paths.toReversed()]) {
+    const fresh = make();
+    for (const host of ["*", "host"]) {
+      for (const method of ["GET", "HEAD", "POST", "PUT", "DELETE", "WS"]) {
+        const [known, alone] = [asked, fresh].map((each) => {
+          const found = each.resolve(host, method, path);
+          const { routed, allowed, upgradable } = found ?? {};
+          return { candidates: tried(each, method, path, host), path: found?.path, routed, allowed, upgradable };
+        });
+        assert.deepEqual(known, alone, `${method} ${path}`);
+      }
+    }
+  }
+});

@@ -63,15 +63,12 @@ describe("the path gateway", () => {
       host.ask(`/ipfs/${holey}?filename=a.bin`, { range: `bytes=${from}-${to}` });
     assert.equal((await at(0, 9)).status, 206);
     assert.equal((await at(CHUNK * 2, CHUNK * 2 + 9)).body.length > 0, true);
-    const within = await at(CHUNK, CHUNK + 9);
-    assert.deepEqual(
-      [within.status, within.body],
-      [
-        404,
-        `failed to resolve /ipfs/${holey}: merkledag: not found on this server, which fetches nothing from others\n`,
-      ],
-    );
-    const over = await at(CHUNK - 10, CHUNK + 9);
+    // What is short is read before it is answered.
+    for (const { status, body } of [await at(CHUNK, CHUNK + 9), await at(CHUNK - 10, CHUNK + 9)]) {
+      const missing = "merkledag: not found on this server, which fetches nothing from others";
+      assert.deepEqual([status, body], [404, `failed to resolve /ipfs/${holey}: ${missing}\n`]);
+    }
+    const over = await at(CHUNK - 100 * 1024, CHUNK + 9);
     assert.deepEqual([over.status, over.cut], [206, true]);
     assert.equal(host.log().includes('"level":"error"'), false, host.log());
   });

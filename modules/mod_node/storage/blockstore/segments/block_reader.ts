@@ -5,7 +5,9 @@ import { matches } from "../../../formats/cid/hashes.ts";
 import { NODE_LINKS_TAG } from "../../../formats/dag_pb/field_numbers.ts";
 import { failure } from "../../../util/errors.ts";
 import type { BufferPool } from "../buffer_pool.ts";
+import type { Span } from "../store.ts";
 import { CheckedBlocks } from "./checked_blocks.ts";
+import { CheckedParts, partsAround } from "./checked_parts.ts";
 import type { BytesLocation } from "./format.ts";
 import { type ReadableSegments, ReadCoalescer } from "./read_coalescer.ts";
 import { RecentBlocks } from "./recent_blocks.ts";
@@ -23,10 +25,14 @@ export interface BlockReaderOptions {
 const MAX_RECENT_NODE = 64 * 1024;
 const MAX_RECENT_SMALL = 16 * 1024;
 
+/** Less than a block by so much, parts are read alone. */
+const MIN_PARTS = 2;
+
 export class BlockReader {
   readonly #reads: ReadCoalescer;
   /** Undefined where reads are not checked. */
   readonly #checked: CheckedBlocks | undefined;
+  readonly #checkedParts = new CheckedParts();
   readonly #damaged: BlockReaderOptions["damaged"];
   /** Whoever reads a file in many ranges needs its interior nodes each time. */
   readonly #recentNodes = new RecentBlocks();
@@ -58,6 +64,24 @@ export class BlockReader {
       recent.add(cid, location, bytes);
     }
     return bytes;
+  }
+
+  /** Bytes of a block: of a large one that was read whole before, not much more than these are read. See `BlockStore.getPart`. */
+  async readPart(cid: CID, location: BytesLocation, span: Span, buffers: BufferPool | undefined): Promise<Uint8Array> {
+    const { segment, offset, length } = location;
+    const parts = partsAround(span, length);
+    const isFew = parts.from < parts.to && parts.to - parts.from <= length / MIN_PARTS;
+    const known = isFew && location.bytes === undefined ? this.#checkedParts : undefined;
+    if (known?.has(location, parts)) {
+      const place = { segment, offset: offset + parts.from, length: parts.to - parts.from };
+      const bytes = await this.#reads.read(place, buffers, true);
+      const fits = bytes.length === place.length && known.fit(cid, location, parts.from, bytes);
+      if (fits) return bytes.subarray(span.from - parts.from, span.to - parts.from);
+      buffers?.release(bytes);
+    }
+    const block = await this.read(cid, location, buffers);
+    known?.add(cid, location, block);
+    return block.subarray(span.from, span.to);
   }
 
   /** See `BlockStore.peek`. Of each block its location, where it has one. */

@@ -4,7 +4,7 @@ import { allocUnsafe, type BufferPool, MIN_POOLED_BYTES } from "../buffer_pool.t
 import { MAX_READING_BYTES } from "../store.ts";
 import type { SegmentFile } from "./files.ts";
 import type { BytesLocation } from "./format.ts";
-import { InlineReads } from "./inline_reads.ts";
+import { InlineReads, WITH_KNOWN, WITH_OTHERS } from "./inline_reads.ts";
 
 /** The files of segments, wherever they are: see `SegmentFiles`. */
 export interface ReadableSegments {
@@ -24,6 +24,8 @@ interface PendingRead {
 
 /** Of one read. */
 const MAX_READ_BYTES = 1024 * 1024;
+/** Of one read of what was not read before, on this thread. */
+const MAX_UNKNOWN_BYTES = 64 * 1024;
 /** Bytes between two blocks that are read and dropped; the head of a section is shorter. */
 const MAX_GAP = 256;
 /** Receives the bytes between blocks, which nobody looks at. */
@@ -47,7 +49,8 @@ export class ReadCoalescer {
   /** For small blocks; what stands before `#sharedFrom` is given away. */
   #shared = new Uint8Array(0);
   #sharedFrom = 0;
-  readonly #inline = new InlineReads();
+  readonly #known = new InlineReads(WITH_KNOWN);
+  readonly #others = new InlineReads(WITH_OTHERS);
   readonly #room = new WeightedSemaphore(MAX_READING_BYTES);
 
   /** `failed` makes what a read rejects with of what the file system says. */
@@ -100,14 +103,19 @@ export class ReadCoalescer {
   #readInTurn(run: Run, length: number): void {
     const { segment, offset } = run[0].location;
     const target = this.#targetOf(run);
-    if (run.every(({ isKnown }) => isKnown) && this.#readInline(run, target)) {
+    if (this.#readInline(run, target)) {
       this.#room.release(length);
       return;
     }
     const { parts, give } = target;
+    const began = performance.now();
     const reading = this.#files.use(segment, (file) => file.read(parts, offset));
+    const done = (read: number) => {
+      this.#others.pooled(began);
+      give(read);
+    };
     reading
-      .then(give, (error: Error) => {
+      .then(done, (error: Error) => {
         const failed = this.#failed(error);
         for (const { reject } of run) reject(failed);
       })
@@ -118,10 +126,12 @@ export class ReadCoalescer {
   #readInline(run: Run, { parts, give }: Target): boolean {
     const { segment, offset } = run[0].location;
     const length = lengthOf(run);
+    const isKnown = run.every((wanted) => wanted.isKnown);
+    if (!isKnown && length > MAX_UNKNOWN_BYTES) return false;
     const file = this.#files.ready(segment, offset, length);
     if (file?.readInline === undefined) return false;
     try {
-      const read = this.#inline.run(length, () => file.readInline?.(parts, offset));
+      const read = (isKnown ? this.#known : this.#others).run(length, () => file.readInline?.(parts, offset));
       if (read !== undefined) give(read);
       return read !== undefined;
     } catch {

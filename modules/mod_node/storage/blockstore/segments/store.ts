@@ -6,7 +6,7 @@ import { failure, NodeError } from "../../../util/errors.ts";
 import type { MakeRoom } from "../../disk_reserve.ts";
 import { CommitFailed } from "../../lmdb/open.ts";
 import type { BufferPool } from "../buffer_pool.ts";
-import type { Block, BlockStore, HeldFiles, PutOptions } from "../store.ts";
+import type { Block, BlockStore, HeldFiles, PutOptions, Span } from "../store.ts";
 import { BlockReader } from "./block_reader.ts";
 import { compactSegments } from "./compaction.ts";
 import { DiskSpace, segmentLength } from "./disk_space.ts";
@@ -125,6 +125,12 @@ export class SegmentStore implements BlockStore {
     const location = this.#find(cid)?.location;
     if (location === undefined) return undefined;
     return this.#reads.read(cid, location, buffers);
+  }
+
+  async getPart(cid: CID, span: Span, buffers?: BufferPool): Promise<Uint8Array | undefined> {
+    const location = this.#find(cid)?.location;
+    if (location === undefined) return undefined;
+    return this.#reads.readPart(cid, location, span, buffers);
   }
 
   peek(cids: readonly CID[], buffers: BufferPool): (Uint8Array | undefined)[] {

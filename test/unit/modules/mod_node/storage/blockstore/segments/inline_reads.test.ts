@@ -5,22 +5,30 @@ import { test } from "node:test";
 import { setImmediate as nextTurn } from "node:timers/promises";
 import { BufferPool } from "#node/storage/blockstore/buffer_pool.ts";
 import { diskFs, type SegmentFs } from "#node/storage/blockstore/segments/files.ts";
-import { InlineReads } from "#node/storage/blockstore/segments/inline_reads.ts";
+import { InlineReads, WITH_KNOWN, WITH_OTHERS } from "#node/storage/blockstore/segments/inline_reads.ts";
 import { openSegmentStore } from "#node/storage/blockstore/segments/store.ts";
 import type { Block } from "#node/storage/blockstore/store.ts";
+import { eventually } from "#test/support/eventually.ts";
 import { samples } from "#test/unit/modules/mod_node/storage/blockstore/samples.ts";
 import { folder, systemError } from "./workshop.ts";
 
 /** A clock that only reads move on. */
-function timed() {
+function timed(patience = WITH_KNOWN) {
   let time = 0;
-  const inline = new InlineReads(() => time);
+  const inline = new InlineReads(patience, () => time);
   const read = (ms: number, bytes = 0) =>
     inline.run(bytes, () => {
       time += ms;
       return "read";
     });
-  return { read, pass: (ms: number) => void (time += ms) };
+  const pass = (ms: number) => void (time += ms);
+  /** As long as the thread pool takes. */
+  const pool = (ms: number) => {
+    const began = time;
+    pass(ms);
+    inline.pooled(began);
+  };
+  return { read, pass, pool };
 }
 
 test("in one turn of the event loop reads take so long at most; the next turn may read again", async () => {
@@ -54,6 +62,42 @@ test("many bytes take their time: that is no wait for the disk", async () => {
   assert.equal(await nextTurn(read(0.01)), "read");
 });
 
+test("what was not read before is read here only while the disk has answered quickly a moment ago", async () => {
+  const { read, pass, pool } = timed(WITH_OTHERS);
+  const isRead = async () => (await nextTurn(read(0.01))) === "read";
+  assert.equal(await isRead(), false, "nobody knows whether it sleeps");
+  pool(3000);
+  assert.equal(await isRead(), false, "it did sleep");
+  pool(1);
+  assert.equal(await isRead(), true);
+  pass(999);
+  assert.equal(await isRead(), true);
+  pass(1000);
+  assert.equal(await isRead(), false);
+});
+
+test("a disk that is waited for with what was not read before is left alone for longer each time, until it was quick for long", async () => {
+  const { read, pass, pool } = timed(WITH_OTHERS);
+  const readInTurn = (ms: number) => {
+    pool(1);
+    return nextTurn(read(ms));
+  };
+  /** Reads that were waited for, and the seconds until the next one. */
+  const tried = async () => {
+    let slow = 0;
+    while ((await readInTurn(10)) !== undefined) slow += 1;
+    for (let seconds = 1; ; seconds += 1) {
+      pass(999);
+      if ((await readInTurn(0.01)) !== undefined) return [slow, seconds];
+    }
+  };
+  assert.deepEqual(await tried(), [3, 1]);
+  assert.deepEqual(await tried(), [3, 2]);
+  assert.deepEqual(await tried(), [3, 4]);
+  for (let times = 0; times < 100; times += 1) await readInTurn(0.01);
+  assert.deepEqual(await tried(), [3, 1]);
+});
+
 /** Counts what is read where, and fails what is read inline with `fault`. */
 function counting() {
   const counts = { inline: 0, pool: 0, fault: undefined as Error | undefined };
@@ -82,11 +126,11 @@ function counting() {
   return { counts, fs };
 }
 
-test("only blocks that were read before are read inline, and one that cannot be is left to the pool", async (t) => {
+test("large blocks that were not read before are read by the pool, and so is one that cannot be read inline", async (t) => {
   const { counts, fs } = counting();
   const store = await openSegmentStore(folder(), { fs, verifyOnRead: true });
   t.after(() => store.close());
-  const blocks = samples(2, 20_000);
+  const blocks = samples(2, 70_000);
   await store.put(blocks);
   await store.sync();
   const [block, other] = blocks as [Block, Block];
@@ -102,6 +146,22 @@ test("only blocks that were read before are read inline, and one that cannot be 
   assert.deepEqual(await read(block), [1, 0]);
   counts.fault = systemError("EIO");
   assert.deepEqual(await read(block), [1, 1]);
+});
+
+test("small blocks that were not read before are read inline once the pool has read one", async (t) => {
+  const { counts, fs } = counting();
+  const store = await openSegmentStore(folder(), { fs, verifyOnRead: true });
+  t.after(() => store.close());
+  const blocks = samples(2000, 100);
+  await store.put(blocks);
+  await store.sync();
+  // On a busy machine the pool may take long for one, or for ten.
+  await eventually("one is read inline", async () => {
+    const { cid, bytes } = blocks.pop() as Block;
+    assert.deepEqual(await store.get(cid), bytes);
+    return counts.inline > 0;
+  });
+  assert.ok(counts.pool > 0);
 });
 
 test("blocks that were read twice are there at once, in one read; damaged, unread and removed ones are not", async (t) => {
