@@ -26,11 +26,13 @@ export function doctorOf(others: () => Promise<readonly Check[]>): Command {
     help: "Tell what is wrong with this installation, and what to do about it",
     options: socketOption,
     about: [
-      "It looks at the configuration, the machine and the server that runs, if one does, and asks nobody else. The exit code",
-      "is 1 when something does not work, 0 otherwise: warnings are about what will not, or is not safe. It checks:",
+      "It looks at the configuration, the machine, the server that runs, if one does, and the stores that the configuration names, and",
+      "asks nobody else. The exit code is 1 when something does not work, 0 otherwise: warnings are about what will not, or is",
+      "not safe. It checks:",
       "",
       ...own.map(({ name, help }) => `- ${name}: ${help}`),
-      "- what modules know: of a node, its repo, who holds it, its pins and their copy, and whether it can mount",
+      "- what modules know: of a node, its repo, who holds it, its pins and their copy, its room and what was damaged, whether it can",
+      "  mount; and where it shares a store with other hosts, the database, the objects, the cache, the keys and the hosts",
     ].join("\n"),
     async run(context) {
       const installation = await installationOf(context);

@@ -1,7 +1,7 @@
 /** What can be told of a repo that nobody opens: for whoever looks for what is wrong. */
-import { readFile, stat } from "node:fs/promises";
+import { readdir, readFile, stat } from "node:fs/promises";
 import { join } from "node:path";
-import { metadataCopy } from "./migration/open_stores/engines.ts";
+import { lostAndFound, metadataCopy } from "./migration/open_stores/engines.ts";
 import { FuseDevice } from "./mount/fuse/fuse_device.ts";
 import { copyHeader, readCopy } from "./storage/metadata/copy_file.ts";
 import { defaultStorePaths, resolveStorePaths, type StorePaths, storePaths } from "./storage/repo/datastore.ts";
@@ -9,6 +9,13 @@ import { leaseName } from "./storage/repo/lease.ts";
 import { isHeld, ownLease, readLease, textOf } from "./storage/repo/lease_holder.ts";
 
 export interface RepoExamined {
+  /** Of its identity. */
+  readonly peer: string | undefined;
+  /** Where blocks are, and what of them was set aside as damaged; undefined as `metadata` is. */
+  readonly blocks?: {
+    readonly path: string;
+    readonly setAside: { readonly files: number; readonly bytes: number };
+  };
   /** Whom its lease names. */
   readonly holder?: {
     readonly pid: number;
@@ -23,6 +30,8 @@ export interface RepoExamined {
   readonly metadata?: {
     readonly path: string;
     readonly isThere: boolean;
+    /** Of its file. */
+    readonly bytes: number;
     /** The file with the copy; `made` is undefined where there is none, `fault` says why it could not be put back. */
     readonly copy: { readonly path: string; readonly made?: string; readonly fault?: string };
   };
@@ -40,19 +49,23 @@ const usualMounts = { IPFS: "/ipfs", IPNS: "/ipns" } as const;
  */
 export async function examineRepo(folder: string, data?: string): Promise<RepoExamined> {
   const config = JSON.parse(await readFile(join(folder, "config"), "utf8")) as {
+    readonly Identity?: { readonly PeerID?: string };
     readonly Datastore?: { readonly Spec?: Parameters<typeof storePaths>[0] };
     readonly Mounts?: Readonly<Record<string, unknown>>;
   };
-  const [holder, metadata, mounts] = await Promise.all([
+  const paths =
+    data === undefined ? pathsOf(folder, config.Datastore?.Spec) : resolveStorePaths(data, defaultStorePaths);
+  const [holder, metadata, blocks, mounts] = await Promise.all([
     holderOf(folder),
-    metadataOf(
-      data === undefined ? pathsOf(folder, config.Datastore?.Spec) : resolveStorePaths(data, defaultStorePaths),
-    ),
+    metadataOf(paths),
+    blocksOf(paths),
     mountsOf(config.Mounts),
   ]);
   const fault = mounts.length === 0 ? undefined : mountFault();
   return {
+    peer: config.Identity?.PeerID,
     mounts,
+    ...(blocks && { blocks }),
     ...(holder && { holder }),
     ...(metadata && { metadata }),
     ...(fault !== undefined && { mountFault: fault }),
@@ -70,7 +83,17 @@ async function metadataOf(paths: StorePaths | undefined): Promise<RepoExamined["
   if (paths === undefined) return undefined;
   const data = await stat(join(paths.metadata, "data.mdb")).catch(() => undefined);
   const path = metadataCopy(paths);
-  return { path: paths.metadata, isThere: (data?.size ?? 0) > 0, copy: { path, ...(await copyOf(path)) } };
+  const bytes = data?.size ?? 0;
+  return { path: paths.metadata, isThere: bytes > 0, bytes, copy: { path, ...(await copyOf(path)) } };
+}
+
+async function blocksOf(paths: StorePaths | undefined): Promise<RepoExamined["blocks"]> {
+  if (paths === undefined) return undefined;
+  const folder = join(paths.blocks, lostAndFound);
+  const names = await readdir(folder).catch(() => []);
+  const sizes = await Promise.all(names.map(async (name) => (await stat(join(folder, name))).size));
+  const bytes = sizes.reduce((sum, size) => sum + size, 0);
+  return { path: paths.blocks, setAside: { files: names.length, bytes } };
 }
 
 function pathsOf(folder: string, spec: Parameters<typeof storePaths>[0] = {}): StorePaths | undefined {

@@ -30,6 +30,7 @@ export { apiVersion, type VersionFacts, versionFacts } from "./util/version.ts";
 // Repos, before there is a node: looked for, described, made, copied from one kind of store to another.
 
 export { examineRepo, type RepoExamined } from "./examine_repo.ts";
+export { examineStore, type StoreExamined } from "./examine_store.ts";
 export { type MigrationOptions, type MigrationProgress, migrateRepo } from "./migration/migrate.ts";
 export { memoryStores, type Stores } from "./migration/open_stores/engines.ts";
 export {
@@ -49,7 +50,7 @@ export { headerFault } from "./storage/repo/header_fault.ts";
 export type { ConfigApplied, WaitingKey } from "./storage/repo/in_force.ts";
 export { lockHolder } from "./storage/repo/lock.ts";
 export { isProfile, profiles } from "./storage/repo/profiles.ts";
-export { isRepo } from "./storage/repo/repo.ts";
+export { halfCopied, isRepo } from "./storage/repo/repo.ts";
 export type { ConfigPath } from "./storage/repo/schema.ts";
 
 // For whoever works with `lowLevel`.

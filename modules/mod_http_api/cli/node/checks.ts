@@ -1,11 +1,16 @@
 /** Checks of `modhost doctor` on the repo of a node. */
 import { existsSync, readFileSync } from "node:fs";
-import { join, resolve } from "node:path";
-import { examineRepo, isRepo, type RepoExamined, versionFacts } from "modhost/node";
-import { type Check, type Installation, problem, warning } from "../../../../core/cli/index.ts";
+import { join } from "node:path";
+import { halfCopied, isRepo, versionFacts } from "modhost/node";
+import { type Check, existing, problem, warning } from "../../../../core/cli/index.ts";
+import { size_text } from "../../../../core/net/http.ts";
+import { examined, repoOf } from "./installation.ts";
+import { storeChecks, storeSettings } from "./store_checks.ts";
 
 /** Milliseconds: whoever has a lease renews it every few seconds, and the clocks of hosts differ. */
 const MAX_UNRENEWED_MS = 120_000;
+/** Bytes below which the file system of the blocks is nearly full. */
+const LOW_FREE_BYTES = 1_000_000_000;
 
 export const repoChecks: readonly Check[] = [
   {
@@ -13,6 +18,11 @@ export const repoChecks: readonly Check[] = [
     help: "The repo of the node is of the version that this program reads",
     async run(installation) {
       const repo = repoOf(installation);
+      const copied = await halfCopied(repo);
+      if (copied !== undefined) {
+        const remedy = "give modhost node migrate the same words again, which goes on, or remove the folder";
+        return [problem(`The repo ${repo} is half of a copy of ${copied}`, remedy)];
+      }
       if (!existsSync(repo) || !(await isRepo(repo))) return [];
       const found = readFileSync(join(repo, "version"), "utf8").trim();
       const { repo: wanted } = versionFacts();
@@ -50,6 +60,8 @@ export const repoChecks: readonly Check[] = [
     async run(installation) {
       const { metadata } = (await examined(installation)) ?? {};
       if (metadata === undefined) return [];
+      // Hosts of a shared store keep no copies.
+      if (storeSettings(installation) !== undefined) return [];
       const { path, isThere, copy } = metadata;
       const { made, fault } = copy;
       if (!isThere && made !== undefined && installation.running === undefined) {
@@ -67,6 +79,44 @@ export const repoChecks: readonly Check[] = [
     },
   },
   {
+    name: "repo space",
+    help: "There is room for blocks where they are, and for a copy of the metadata",
+    async run(installation) {
+      const { blocks, metadata } = (await examined(installation)) ?? {};
+      if (blocks === undefined || metadata === undefined) return [];
+      const room = (path: string) => installation.system.space(existing(path))?.free ?? Number.POSITIVE_INFINITY;
+      const [forBlocks, forCopy] = [room(blocks.path), room(metadata.path)];
+      return [
+        ...(forBlocks < LOW_FREE_BYTES
+          ? [warning(`${size_text(forBlocks)} are free where ${blocks.path} is`, "make room: modhost rpc repo gc")]
+          : []),
+        ...(forCopy < metadata.bytes
+          ? [
+              warning(
+                `${metadata.path} has ${size_text(metadata.bytes)}, and only ${size_text(forCopy)} are free for the copy beside it`,
+                "make room: without a copy, pins, files and names cannot be put back",
+              ),
+            ]
+          : []),
+      ];
+    },
+  },
+  {
+    name: "damaged blocks",
+    help: "No bytes of segments were set aside because no block could be made of them",
+    async run(installation) {
+      const { blocks } = (await examined(installation)) ?? {};
+      if (blocks === undefined || blocks.setAside.files === 0) return [];
+      const { path, setAside } = blocks;
+      return [
+        warning(
+          `${setAside.files} damaged pieces of segments (${size_text(setAside.bytes)}) were set aside in ${join(path, "lost+found")}`,
+          "see the log for what happened; modhost rpc pin verify tells what is missing: fetch or add it again; then remove that folder",
+        ),
+      ];
+    },
+  },
+  {
     name: "mounts",
     help: "Where folders for ipfs mount are there or configured, this user can mount",
     async run(installation) {
@@ -78,20 +128,5 @@ export const repoChecks: readonly Check[] = [
       return [warning(`Nothing can be mounted on ${folders}: ${mountFault}`, remedy)];
     },
   },
+  ...storeChecks,
 ];
-
-/** Undefined where there is no repo, or its config cannot be read, which other checks tell. */
-async function examined(installation: Installation): Promise<RepoExamined | undefined> {
-  const repo = repoOf(installation);
-  if (!existsSync(repo) || !(await isRepo(repo))) return undefined;
-  return examineRepo(repo, folderOf(installation, "node_data")).catch(() => undefined);
-}
-
-function repoOf(installation: Installation): string {
-  return folderOf(installation, "node_repo") ?? join(installation.data, "repo");
-}
-
-function folderOf({ config, data }: Installation, option: string): string | undefined {
-  const named = config?.raw(option);
-  return typeof named === "string" ? resolve(config?.directory ?? data, named) : undefined;
-}

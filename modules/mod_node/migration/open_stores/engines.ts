@@ -67,6 +67,9 @@ export const openMetadata = (
 /** The file with the copy of the metadata: beside its folder. */
 export const metadataCopy = ({ metadata }: StorePaths): string => `${metadata}.copy`;
 
+/** Beside the blocks: what of them was damaged. */
+export { lostAndFound } from "../../storage/blockstore/segments/lost_and_found.ts";
+
 /** A copy from a backup, which becomes the metadata when the stores are opened: beside its folder as well. */
 export const metadataToRestore = ({ metadata }: Pick<StorePaths, "metadata">): string => `${metadata}.restore`;
 

@@ -124,7 +124,7 @@ async function keysOf(metadata: MetadataStore, settings: SharedStoreSettings): P
 }
 
 /** The text of a file, without the line's end. */
-async function secretIn(path: string, what: string): Promise<string> {
+export async function secretIn(path: string, what: string): Promise<string> {
   const text = await readFile(path, "utf8").catch((error: Error) => {
     throw new NodeError(`the shared store: ${what} cannot be read: ${error.message}`, { cause: error });
   });
@@ -132,7 +132,7 @@ async function secretIn(path: string, what: string): Promise<string> {
 }
 
 /** With the password of the file, where one is named. */
-async function withPassword({ sql, sql_password }: SharedStoreSettings): Promise<string> {
+export async function withPassword({ sql, sql_password }: SharedStoreSettings): Promise<string> {
   if (sql_password === undefined) return sql;
   const password = encodeURIComponent(await secretIn(sql_password, "the password of the database"));
   return sql.replace(/^(postgres(?:ql)?:\/\/)([^:@/?]*)(?::[^@/?]*)?@/, `$1$2:${password}@`);

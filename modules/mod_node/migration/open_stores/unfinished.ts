@@ -8,16 +8,16 @@ export interface Unfinished {
   readonly isMerging?: boolean;
 }
 
-const PREFIX = "node/migrating/";
+export const migratingPrefix = "node/migrating/";
 
 /** Of the repo with this peer id. */
-export const migratingKey = (peer: string): string => PREFIX + peer;
+export const migratingKey = (peer: string): string => migratingPrefix + peer;
 
 export const unfinishedMigration = (value: Uint8Array | undefined): Unfinished | undefined =>
   value && (JSON.parse(Buffer.from(value).toString()) as Unfinished);
 
 /** Folders of repos of which only a part was copied so far. */
 export async function unfinishedMigrations(metadata: MetadataStore): Promise<string[]> {
-  const found = await Array.fromAsync(metadata.range({ prefix: PREFIX }));
+  const found = await Array.fromAsync(metadata.range({ prefix: migratingPrefix }));
   return found.flatMap(([, value]) => unfinishedMigration(value)?.folder ?? []);
 }

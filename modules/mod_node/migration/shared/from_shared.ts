@@ -6,6 +6,7 @@ import { KeyFiles } from "../../storage/keystore/key_files.ts";
 import { readConfig } from "../../storage/repo/config_document.ts";
 import type { StoreKind } from "../../storage/repo/datastore.ts";
 import { isRepo, lockFolders, newConfig } from "../../storage/repo/repo.ts";
+import { keysPrefix } from "../../storage/shared/keys.ts";
 import type { SharedStoreSettings } from "../../storage/shared/settings.ts";
 import { NodeError } from "../../util/errors.ts";
 import { copyKeys, makeCopy } from "../migrate.ts";
@@ -105,7 +106,7 @@ function requireGone(_cid: unknown, error: unknown): undefined {
 
 async function tellOfKeys({ keys, metadata }: SharedStores, onNotice: Notice): Promise<void> {
   if (keys !== undefined) return;
-  const { length } = await Array.fromAsync(metadata.range({ prefix: "keys/" }));
+  const { length } = await Array.fromAsync(metadata.range({ prefix: keysPrefix }));
   if (length > 0)
     onNotice(`${length} keys for names are not copied: they can be read where node_store has their keys_secret`);
 }

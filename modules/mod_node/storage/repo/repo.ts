@@ -258,8 +258,12 @@ export async function writeRepo(path: string, { typed, tree }: NewConfig): Promi
 /** A file that names the repo which is being copied into its folder. */
 export const copyMark = "copied-from";
 
+/** What a folder is half of a copy of; undefined for any other. */
+export const halfCopied = (path: string): Promise<string | undefined> =>
+  readFile(join(path, copyMark), "utf8").catch(() => undefined);
+
 async function refuseHalfCopied(path: string): Promise<void> {
-  const from = await readFile(join(path, copyMark), "utf8").catch(() => undefined);
+  const from = await halfCopied(path);
   if (from === undefined) return;
   throw new NodeError(
     `${path} is half of a copy of ${from}: let \`modhost node migrate\` copy the rest, or remove the folder`,

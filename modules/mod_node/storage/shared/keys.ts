@@ -8,8 +8,8 @@ import { prefixedStore } from "../metadata/prefixed_store.ts";
 import type { MetadataStore } from "../metadata/store.ts";
 
 /** Key of what the secret is checked by, and of the salt. */
-const headerKey = "key-secret";
-const PREFIX = "keys/";
+export const headerKey = "key-secret";
+export const keysPrefix = "keys/";
 /** Bytes. */
 const SALT = 16;
 const NONCE = 12;
@@ -44,7 +44,7 @@ export class SharedKeys implements KeyHolder {
   readonly #secret: Uint8Array;
 
   private constructor(metadata: MetadataStore, secret: Uint8Array) {
-    this.#keys = prefixedStore(metadata, PREFIX);
+    this.#keys = prefixedStore(metadata, keysPrefix);
     this.#secret = secret;
   }
 

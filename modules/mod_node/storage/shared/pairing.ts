@@ -6,6 +6,12 @@ import { readWhole } from "./segments/load_index.ts";
 /** Of the object; its text is the name of the store. */
 const KEY = "store";
 
+/** The store whose objects these are, as its database names it; undefined where nobody has said. */
+export async function storeNamedBy(objects: ObjectStore): Promise<string | undefined> {
+  const stored = await readWhole(objects, KEY);
+  return stored && Buffer.from(stored).toString().trim();
+}
+
 export interface ListedStore {
   /** Its name, which no other store has. */
   readonly store: string;

@@ -24,14 +24,15 @@ async function repoOf(t: TestContext) {
     yield ["pins/a", Buffer.from("x")] as const;
   }
   const copy = () => writeCopy(`${metadata}.copy`, header, entries());
-  const found = async (running?: { pid: number }) => {
-    const installation = { data, config: undefined, running, system: { now: Date.now } } as unknown as Installation;
+  const found = async (running?: { pid: number }, free = Number.MAX_SAFE_INTEGER) => {
+    const system = { now: Date.now, space: () => ({ free }) };
+    const installation = { data, config: undefined, running, system } as unknown as Installation;
     const results = await Promise.all(
       repoChecks.map(async ({ name, run }) => ({ name, all: await run(installation) })),
     );
     return results.flatMap(({ name, all }) => all.map(({ level, text }) => `${name}: ${level}: ${text}`)).join("\n");
   };
-  return { repo, metadata, copy, found };
+  return { repo, metadata, blocks: opened.stores.blocks, copy, found };
 }
 
 describe("the doctor finds", () => {
@@ -51,6 +52,22 @@ describe("the doctor finds", () => {
     assert.match(await found(), /^metadata: warning: .*could not be put back.*its checksum does not fit/m);
     await writeFile(file, "");
     assert.match(await found(), /^metadata: warning: .*its end is missing/m);
+  });
+
+  test("damaged pieces that were set aside, a disk without room, and a repo that is half copied", async (t) => {
+    const { repo, metadata, blocks, found } = await repoOf(t);
+    await mkdir(join(blocks, "lost+found"), { recursive: true });
+    await writeFile(join(blocks, "lost+found", "00000003.car-0-7-x"), "damaged");
+    assert.match(
+      await found(),
+      /^damaged blocks: warning: 1 damaged pieces of segments \(7 B\) .*segments\/lost\+found/m,
+    );
+    await writeFile(join(metadata, "data.mdb"), "of some length");
+    const full = await found(undefined, 5);
+    assert.match(full, /^repo space: warning: 5 B are free where .*segments is/m);
+    assert.match(full, /^repo space: warning: .*metadata has 14 B, and only 5 B are free for the copy/m);
+    await writeFile(join(repo, "copied-from"), "s3://bucket/content");
+    assert.match(await found(), /^repo: problem: The repo .* is half of a copy of s3:\/\/bucket\/content/m);
   });
 
   test("a lease that was left behind, and one of another process; not that of the server itself", async (t) => {

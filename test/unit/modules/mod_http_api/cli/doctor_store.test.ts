@@ -1,0 +1,138 @@
+/** What the doctor finds in a store that several hosts share. */
+import assert from "node:assert/strict";
+import { mkdir, writeFile } from "node:fs/promises";
+import { join } from "node:path";
+import { test } from "node:test";
+import postgres from "postgres";
+import type { Installation } from "#core/cli/doctor/check.ts";
+import { repoChecks } from "#modules/mod_http_api/cli/node/checks.ts";
+import { openNode } from "#node/open.ts";
+import { openS3 } from "#node/storage/shared/s3/client.ts";
+import { type SharedStoreSettings, s3Settings } from "#node/storage/shared/settings.ts";
+import { noSharedStore, sharedStore } from "#test/support/engines/shared_store.ts";
+import { folderOf } from "#test/unit/core/module/support.ts";
+
+const skip = noSharedStore;
+const GIB = 2 ** 30;
+
+interface Given {
+  readonly running?: { readonly pid: number };
+  readonly free?: number;
+}
+
+/** What is found with these settings of a host whose data is in that folder. */
+async function found(data: string, store: SharedStoreSettings, { running, free = 100 * GIB }: Given = {}) {
+  const config = { directory: data, raw: () => undefined, value: () => store };
+  const system = { now: Date.now, space: () => ({ type: 0, free, files: 0, freeFiles: 0 }) };
+  const installation = { data, config, running, system } as unknown as Installation;
+  const lines: string[] = [];
+  for (const { name, run } of repoChecks.filter((each) => each.name.startsWith("shared ")))
+    for (const { level, text, remedy } of await run(installation))
+      lines.push(`${name}: ${level}: ${text} -> ${remedy}`);
+  return lines.filter((line) => !isOfTests(line)).join("\n");
+}
+
+/** The database of the tests does not flush. */
+const isOfTests = (line: string) => /synchronous_commit or fsync is off/.test(line);
+
+test("nothing is found before the first host begins, nor while one runs", { skip }, async (t) => {
+  const data = await folderOf(t, {});
+  const { settings } = await sharedStore();
+  assert.equal(await found(data, settings), "");
+  const node = await openNode({ repo: join(data, "repo"), store: settings, offline: true });
+  try {
+    assert.equal(await found(data, settings, { running: { pid: process.pid } }), "");
+  } finally {
+    await node.close();
+  }
+  assert.match(await found(data, settings, { running: { pid: 1 } }), /^shared hosts: problem: .* has no session/);
+});
+
+test("stores that are not reached, and a bucket that is not there", { skip }, async (t) => {
+  const data = await folderOf(t, {});
+  const { settings } = await sharedStore();
+  const text = await found(data, {
+    ...settings,
+    sql: "postgres://nobody@127.0.0.1:1/none",
+    s3: "s3://no-such-bucket/x",
+  });
+  assert.match(text, /^shared database: problem: .*127\.0\.0\.1:1.*-> start the database, or correct sql/m);
+  assert.match(text, /^shared objects: problem: .*NoSuchBucket.*-> create the bucket, or name another one/m);
+  assert.doesNotMatch(text, /shared (cache|hosts)/);
+});
+
+test("a role without rights, tables of another version, and objects of another store", { skip }, async (t) => {
+  const data = await folderOf(t, {});
+  const [{ settings, sql }, other] = [await sharedStore(), await sharedStore()];
+  for (const [at, store] of [settings, other.settings].entries()) {
+    const node = await openNode({ repo: join(data, `repo${at}`), store, offline: true });
+    await node.close();
+  }
+  assert.match(
+    await found(data, { ...settings, s3: other.settings.s3 }),
+    /^shared objects: problem: The objects are those of the store \S+, and the database is that of \S+ -> correct s3 or sql/m,
+  );
+  assert.match(
+    await found(data, { ...settings, s3: `${settings.s3}-none` }),
+    /^shared objects: problem: .*are not there/m,
+  );
+
+  const admin = postgres(sql.url(), { max: 1, onnotice: () => {} });
+  t.after(() => admin.end());
+  const schema = new URL(settings.sql).searchParams.get("schema") ?? "";
+  await admin.unsafe(`drop role if exists reader; create role reader login; grant usage on schema ${schema} to reader;
+    grant select on all tables in schema ${schema} to reader`);
+  const asReader = { ...settings, sql: settings.sql.replace("postgres@", "reader@") };
+  assert.match(
+    await found(data, asReader),
+    /^shared database: problem: This role may not insert in head and \d+ more .*-> let all hosts use the role/m,
+  );
+  await admin.unsafe(`update ${schema}.version set version = 99`);
+  assert.match(
+    await found(data, settings),
+    /^shared database: problem: The schema \S+ has version 99.*-> update modhost here/m,
+  );
+});
+
+test("a full disk, keys that this host does not have, a host that is gone, and a repo of which only a part is there", {
+  skip,
+}, async (t) => {
+  const data = await folderOf(t, {});
+  const { settings, sql } = await sharedStore();
+  const keys_secret = join(data, "secret");
+  const wrong = join(data, "wrong");
+  await writeFile(keys_secret, "sixteen characters and more", { mode: 0o600 });
+  await writeFile(wrong, "sixteen other characters", { mode: 0o644 });
+  const node = await openNode({ repo: join(data, "other"), store: { ...settings, keys_secret }, offline: true });
+  await node.keys.generate("mine", { type: "ed25519" });
+  await node.metadata.transaction((writer) =>
+    writer.put("node/migrating/x", Buffer.from(JSON.stringify({ folder: "/srv/repo" }))),
+  );
+  await node.close();
+  const admin = postgres(sql.url(), { max: 1, onnotice: () => {} });
+  t.after(() => admin.end());
+  const schema = new URL(settings.sql).searchParams.get("schema") ?? "";
+  await admin.unsafe(
+    `insert into ${schema}.sessions (name, peer, lease) values ('lost', 'Qm1', now() - interval '1 minute')`,
+  );
+  await mkdir(join(data, "repo"));
+  const text = await found(data, settings, { free: GIB });
+  assert.match(text, /^shared cache: warning: .* may take 10\.7 GB, has 0 B, and only 1\.1 GB are free -> make room/m);
+  assert.match(text, /^shared keys: warning: Hosts have 1 keys for names in common.*-> set keys_secret/m);
+  assert.match(text, /^shared hosts: warning: The host lost \(Qm1\) has not been heard of for 6\d s/m);
+  assert.match(text, /^shared hosts: warning: Only a part of the repo \/srv\/repo/m);
+  assert.doesNotMatch(await found(data, { ...settings, keys_secret }), /^shared keys/m);
+  const secret = await found(data, { ...settings, keys_secret: wrong });
+  assert.match(secret, /^shared keys: problem: .*-> keys_secret of node_store is the same file on every host/m);
+  assert.match(secret, /^shared keys: warning: Other users can read .*wrong -> chmod 600/m);
+});
+
+test("the check leaves nothing in the object store", { skip }, async (t) => {
+  const data = await folderOf(t, {});
+  const { settings } = await sharedStore();
+  await found(data, settings);
+  const objects = openS3(s3Settings(settings));
+  const listed = (await Array.fromAsync(objects.list(""))).flat();
+  await objects.close();
+  assert.deepEqual(listed, []);
+});
