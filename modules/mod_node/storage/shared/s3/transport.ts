@@ -1,5 +1,5 @@
 /** One request to an S3 store: signed, sent, its answer read; repeated by others. */
-import { Readable } from "node:stream";
+import type { Readable } from "node:stream";
 import type { Dispatcher, Pool } from "undici";
 import { agentVersion } from "../../../util/agent_version.ts";
 import { failure, NodeError } from "../../../util/errors.ts";
@@ -7,7 +7,7 @@ import type { CredentialSource, Credentials } from "./credentials.ts";
 import { faultOf, S3Fault, STALE_CREDENTIALS } from "./faults.ts";
 import type { RequestFigures } from "./figures.ts";
 import type { Payload } from "./objects.ts";
-import { piecesOf } from "./payload.ts";
+import { lentPieces } from "./payload.ts";
 import type { Place } from "./settings.ts";
 import { encoded, Signer } from "./signing.ts";
 
@@ -199,8 +199,8 @@ function noAnswer(error: unknown, request: string): S3Fault {
 }
 
 function sendable(payload: Payload, figures: RequestFigures): Uint8Array | Readable {
-  if (!(payload instanceof Uint8Array))
-    return Readable.from(counting(piecesOf(payload), figures), { highWaterMark: 1 });
+  // Undici asks for the next piece when the system has taken the one before; its types do not know that it takes what is iterable.
+  if (!(payload instanceof Uint8Array)) return counting(lentPieces(payload), figures) as unknown as Readable;
   figures.sent += payload.length;
   return payload;
 }

@@ -12,6 +12,12 @@ export interface IndexedBlock {
   readonly length: number;
 }
 
+/** Some 25 KiB of an index. */
+const MAX_INLINE_BLOCKS = 512;
+
+/** Whether the index of so many blocks goes with the commit, and has no object: nobody needs to write or to fetch it. */
+export const isIndexInLog = (blocks: number): boolean => blocks <= MAX_INLINE_BLOCKS;
+
 const magic = Buffer.from("car-idx1");
 const SUM_BYTES = 32;
 

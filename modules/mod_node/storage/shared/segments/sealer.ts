@@ -4,7 +4,7 @@ import type { SegmentFiles } from "../../blockstore/segments/files.ts";
 import type { Segment, SegmentId, SharedLog } from "../log.ts";
 import type { ObjectStore } from "../s3/objects.ts";
 import type { PlaceFeed } from "./feed.ts";
-import { encodeIndex } from "./index_file.ts";
+import { encodeIndex, isIndexInLog } from "./index_file.ts";
 import { carKey, indexKey, segmentId } from "./names.ts";
 import type { OpenSegment } from "./open_segment.ts";
 
@@ -17,8 +17,6 @@ export interface SealerDeps {
 
 /** Segments that may be on their way at a time. */
 const MAX_UNDER_WAY = 2;
-/** Bytes of an index that goes with the commit: other hosts need not fetch it. */
-const MAX_INLINE_INDEX = 32 * 1024;
 
 /** What a segment is called in the store. */
 interface Named {
@@ -76,14 +74,14 @@ export class Sealer {
     const { number, bytes, blocks } = segment;
     const sha256 = await segment.written();
     const index = encodeIndex(blocks);
+    const isInLog = isIndexInLog(blocks.length);
     for (;;) {
       const name = await this.#nameOf(segment);
       const { id } = name;
-      const inline = index.length <= MAX_INLINE_INDEX ? index : undefined;
-      if (name.isUploaded) return { id, bytes, blocks: blocks.length, index: inline };
+      if (name.isUploaded) return { id, bytes, blocks: blocks.length, index: isInLog ? index : undefined };
       const wrote = await Promise.all([
         files.use(number, (file) => objects.putNew(carKey(id), { file, start: 0, length: bytes }, { sha256 })),
-        objects.putNew(indexKey(id), index),
+        ...(isInLog ? [] : [objects.putNew(indexKey(id), index)]),
       ]);
       name.isUploaded = !wrote.includes("different");
       // Somebody else's objects are left alone.

@@ -3,7 +3,7 @@ import { keyOf, segmentHeader } from "../../blockstore/segments/format.ts";
 import { isIntact, SectionReader } from "../../blockstore/segments/section_reader.ts";
 import type { SegmentId, SharedLog } from "../log.ts";
 import type { ObjectStore } from "../s3/objects.ts";
-import { decodeIndex, type IndexedBlock } from "./index_file.ts";
+import { decodeIndex, type IndexedBlock, isIndexInLog } from "./index_file.ts";
 import { readWhole } from "./load_index.ts";
 import { carKey, indexKey, partsOf, segmentOfKey, sessionOfKey } from "./names.ts";
 import type { Places, SegmentRow } from "./places.ts";
@@ -50,6 +50,7 @@ async function faultsOf(objects: ObjectStore, row: SegmentRow, read: boolean): P
   const facts = await objects.head(car);
   if (facts === undefined) return [{ object: car, fault: "is missing" }];
   if (facts.bytes !== row.bytes) return [{ object: car, fault: `has ${facts.bytes} bytes, not ${row.bytes}` }];
+  if (isIndexInLog(row.blocks)) return read ? faultsOfCar(objects, row, undefined) : [];
   const key = indexKey(row.id);
   const stored = await readWhole(objects, key);
   const index = stored && decodeIndex(stored);

@@ -22,9 +22,17 @@ export interface WriterDeps {
   readonly bufferedBytes: number;
 }
 
+/**
+ * Length of the first segment after a sync; the next ones are twice as long each, up to the full length. So the object store is
+ * at work soon, and what is written in bulk takes few requests.
+ */
+const FIRST_BYTES = 16 * 2 ** 20;
+
 export class SegmentWriter {
   readonly #deps: WriterDeps;
   readonly #sealer: Sealer;
+  /** Length at which the present segment is full. */
+  #fullBytes: number;
   /** What the index does not have yet. */
   readonly blocks = new OpenBlocks();
   readonly #unindexed = new Map<number, OpenSegment>();
@@ -36,6 +44,7 @@ export class SegmentWriter {
 
   constructor(deps: WriterDeps) {
     this.#deps = deps;
+    this.#fullBytes = Math.min(FIRST_BYTES, deps.segmentBytes);
     this.#sealer = new Sealer({ ...deps, files: deps.cache.own });
   }
 
@@ -46,7 +55,7 @@ export class SegmentWriter {
 
   /** Whether `add` can be called now; otherwise `prepareFor` first. */
   isReadyFor(block: Block): boolean {
-    return this.#open?.fits(block, this.#deps.segmentBytes) === true && this.#open.hasRoom;
+    return this.#open?.fits(block, this.#fullBytes) === true && this.#open.hasRoom;
   }
 
   /** One step on the way to a segment that takes the block: that is the backpressure. @throws NodeError */
@@ -62,8 +71,9 @@ export class SegmentWriter {
         });
       return this.#beginning;
     }
-    if (open.fits(block, this.#deps.segmentBytes)) return open.room();
+    if (open.fits(block, this.#fullBytes)) return open.room();
     if (!this.#sealer.hasRoom) return this.#sealer.room();
+    this.#fullBytes = Math.min(2 * this.#fullBytes, this.#deps.segmentBytes);
     this.#seal(open);
   }
 
@@ -77,6 +87,7 @@ export class SegmentWriter {
       .catch(() => {})
       .then(() => {
         this.#nextSync = undefined;
+        this.#fullBytes = Math.min(FIRST_BYTES, this.#deps.segmentBytes);
         if (this.#open !== undefined && this.#open.blocks.length > 0) this.#seal(this.#open);
         this.#syncing = this.#sealer.all();
         return this.#syncing;

@@ -60,6 +60,18 @@ export function storeContract(name: string, open: OpenStore, options: { skip?: s
     }
   });
 
+  run("what is put from a file of several pieces is what the file has", async (store, at) => {
+    const content = Buffer.from(Array.from({ length: 400_000 }, (_, at) => `${at} `).join(""));
+    const key = `${at}pieces`;
+    const sha256 = createHash("sha256").update(content).digest();
+    assert.equal(
+      await store.putNew(key, { file: fileOf(content), start: 0, length: content.length }, { sha256 }),
+      "written",
+    );
+    const { body } = (await store.stream(key)) ?? assert.fail();
+    assert.ok((await readStream(body)).equals(content));
+  });
+
   run("a new object never takes the place of one that is there", async (store, at) => {
     const key = `${at}seg/1.car`;
     const sha256 = createHash("sha256").update("one").digest();

@@ -153,7 +153,7 @@ class Model {
     const { segments } = await first.blocks.upkeep.figures();
     const left = [...this.#store.contents.keys()].filter((key) => !key.endsWith(".cids"));
     // Besides what the first host itself uploaded in vain.
-    assert.ok(left.length >= 2 * segments);
+    assert.ok(left.length >= segments);
     await first.close();
     const sweeper = await this.#open();
     await sweeper.blocks.upkeep.deleteOrphans();
