@@ -1,6 +1,19 @@
 /** Single blocks. */
-import { bytes, type Commands, defineGroup, raw, readCommand, stream, value, writeCommand } from "../rpc/command.ts";
-import { fields } from "../rpc/shape.ts";
+import { type BlockPutOptions, NodeError } from "modhost/node";
+import {
+  type AnyCall,
+  bytes,
+  type Commands,
+  defineGroup,
+  type Option,
+  type Options,
+  raw,
+  readCommand,
+  stream,
+  value,
+  writeCommand,
+} from "../rpc/command.ts";
+import { fields, type ValueOf } from "../rpc/shape.ts";
 import { blockStat } from "./shapes.ts";
 
 const key = [{ name: "key", required: true, stdin: "first", help: "The block, by CID or path." }] as const;
@@ -9,6 +22,34 @@ async function* tapped(body: AsyncIterable<Uint8Array>, see: (piece: Uint8Array)
   for await (const piece of body) {
     see(piece);
     yield piece;
+  }
+}
+
+const putOptions = {
+  mhlen: { type: "int", default: -1, help: "Length of the digest in bytes; -1 for its full length." },
+  pin: { type: "bool", default: false, help: "Pin the blocks recursively." },
+} as const satisfies Options;
+
+const bigBlocks = { type: "bool", help: "Take blocks that peers do not exchange." } as const satisfies Option;
+
+const putting = {
+  help: "Stores bytes as a block.",
+  file: { name: "data", required: true, many: true, help: "The bytes: each file is a block." },
+  returns: stream(blockStat),
+  text: ({ Key }: ValueOf<typeof blockStat>) => `${Key}\n`,
+} as const;
+
+async function* put(
+  { node, files, signal, offline }: Pick<AnyCall, "node" | "files" | "signal" | "offline">,
+  options: Omit<BlockPutOptions, "timeout">,
+): AsyncGenerator<ValueOf<typeof blockStat>> {
+  for await (const { body } of files.plain("expected a file")) {
+    let size = 0;
+    const counted = tapped(body, ({ length }) => {
+      size += length;
+    });
+    const key = await node.block.put(counted, { ...options, signal, offline, transfer: true });
+    yield { Key: String(key), Size: size };
   }
 }
 
@@ -26,8 +67,7 @@ export const commands = {
     },
   }),
   "block/put": writeCommand({
-    help: "Stores bytes as a block.",
-    file: { name: "data", required: true, many: true, help: "The bytes: each file is a block." },
+    ...putting,
     options: {
       format: {
         type: "string",
@@ -36,22 +76,10 @@ export const commands = {
         help: "Codec of the CID by name, or `v0`; `v0` by default where possible.",
       },
       mhtype: { type: "string", default: "sha2-256", help: "Hash function." },
-      mhlen: { type: "int", default: -1, help: "Length of the digest in bytes; -1 for its full length." },
-      pin: { type: "bool", default: false, help: "Pin the blocks recursively." },
-      "allow-big-block": { type: "bool", since: "0.43", help: "Take blocks that peers do not exchange." },
+      ...putOptions,
+      "allow-big-block": { ...bigBlocks, since: "0.43" },
     },
-    returns: stream(blockStat),
-    async *run({ node, files, options, signal, offline }) {
-      for await (const { body } of files.plain("expected a file")) {
-        let size = 0;
-        const counted = tapped(body, ({ length }) => {
-          size += length;
-        });
-        const key = await node.block.put(counted, { ...options, signal, offline, transfer: true });
-        yield { Key: String(key), Size: size };
-      }
-    },
-    text: ({ Key }) => `${Key}\n`,
+    run: (call) => put(call, call.options),
   }),
   "block/rm": writeCommand({
     help: "Removes blocks that are not pinned.",
@@ -78,5 +106,31 @@ export const commands = {
       return { Key: String(cid), Size: size };
     },
     text: ({ Key, Size }) => `Key: ${Key}\nSize: ${Size}\n`,
+  }),
+} satisfies Commands;
+
+/** Those of Kubo 0.43. */
+export const today = {
+  "block/put": writeCommand({
+    ...putting,
+    options: {
+      "cid-codec": { type: "string", default: "raw", help: "Codec of the CID, by its name or number." },
+      format: {
+        type: "string",
+        aliases: ["f"],
+        deprecated: true,
+        help: "Codec of the CID as older versions name it, or `v0`; use `cid-codec` instead.",
+      },
+      mhtype: { type: "string", help: "Hash function; sha2-256 by default." },
+      ...putOptions,
+      "allow-big-block": bigBlocks,
+    },
+    run(call) {
+      const { format, "cid-codec": cidCodec, "allow-big-block": big = false, ...options } = call.options;
+      if (format !== undefined && cidCodec !== "raw") {
+        throw new NodeError('unable to use "format" (deprecated) and a custom "cid-codec" at the same time');
+      }
+      return put(call, { ...options, format, cidCodec, maxBlock: big ? undefined : call.level.maxBlock });
+    },
   }),
 } satisfies Commands;

@@ -1,7 +1,9 @@
 /** CIDs as text. */
-import type { CidFormatResult, CodeAndName as Row } from "modhost/node";
+import { type CidFormatResult, NodeError, type CodeAndName as Row } from "modhost/node";
 import { type Commands, defineGroup, readCommand, stream, value } from "../rpc/command.ts";
+import type { Dated } from "../rpc/levels.ts";
 import { fields, type ValueOf } from "../rpc/shape.ts";
+import { lines } from "./shapes.ts";
 
 const result = fields("CidFormatRes", { CidStr: "string", Formatted: "string", ErrorMsg: "string" });
 type Formatted = ValueOf<typeof result>;
@@ -36,6 +38,58 @@ const byLetter = (one: CodeAndName, other: CodeAndName): number => {
   return lower(one) - lower(other) || other.Code - one.Code;
 };
 
+export const basesCommand = (help: string, { later = false, ...dated }: Dated & { readonly later?: boolean } = {}) =>
+  readCommand({
+    ...dated,
+    help,
+    options: { prefix: { type: "bool", help: "Also print the prefix letters." }, numeric },
+    returns: listed,
+    run: async ({ node }) => rows(await node.cid.bases({ later })),
+    text: (list, { options }) =>
+      list
+        .toSorted(byLetter)
+        .map(({ Code, Name }) => {
+          const letter = options.prefix === true ? `${Code < 32 ? " " : String.fromCodePoint(Code)} ` : "";
+          const number = options.numeric === true ? `${String(Code).padStart(5)} ` : "";
+          return `${letter}${number}${letter + number === "" ? "" : " "}${Name}\n`;
+        })
+        .join(""),
+  });
+
+/** A line each. */
+function inspectionText(found: ValueOf<typeof inspection>): string {
+  const { cid, version, multibase, multicodec, multihash, cidV0, cidV1, errorMsg } = found;
+  if (errorMsg !== undefined) throw new NodeError(errorMsg);
+  const mark = version === 0 ? ", implicit" : "";
+  const hex = (code: number) => `0x${code.toString(16)}`;
+  const impossible =
+    multicodec.name === "dag-pb"
+      ? `requires sha2-256 (0x12), got ${multihash.name} (${hex(multihash.code)})`
+      : `requires dag-pb (0x70), got ${multicodec.name} (${hex(multicodec.code)})`;
+  return lines([
+    `CID:        ${cid}`,
+    `Version:    ${version}`,
+    `Multibase:  ${multibase.name} (${version === 0 ? "implicit" : multibase.prefix})`,
+    `Multicodec: ${multicodec.name} (${hex(multicodec.code)}${mark})`,
+    `Multihash:  ${multihash.name} (${hex(multihash.code)}${mark})`,
+    `  Length:   ${multihash.length} bytes`,
+    `  Digest:   ${multihash.digest}`,
+    `CIDv0:      ${cidV0 ?? `not possible, ${impossible}`}`,
+    `CIDv1:      ${cidV1}`,
+  ]);
+}
+
+const inspection = fields("CidInspectRes", {
+  cid: "string",
+  version: "int",
+  multibase: fields("Multibase", { prefix: "string", name: "string" }),
+  multicodec: fields("Multicodec", { code: "int", name: "string" }),
+  multihash: fields("Multihash", { code: "int", name: "string", length: "int", digest: "string" }),
+  "cidV0?": "string",
+  cidV1: "string",
+  "errorMsg?": "string",
+});
+
 export const commands = {
   cid: defineGroup({ help: "Convert CIDs, and list what they are made of." }),
   "cid/base32": readCommand({
@@ -45,21 +99,7 @@ export const commands = {
     run: ({ node, arguments: { cid } }) => shown(node.cid.base32(cid)),
     text: formattedText,
   }),
-  "cid/bases": readCommand({
-    help: "Lists the multibase encodings.",
-    options: { prefix: { type: "bool", help: "Also print the prefix letters." }, numeric },
-    returns: listed,
-    run: async ({ node }) => rows(await node.cid.bases()),
-    text: (list, { options }) =>
-      list
-        .toSorted(byLetter)
-        .map(({ Code, Name }) => {
-          const letter = options.prefix === true ? `${Code < 32 ? " " : String.fromCharCode(Code)} ` : "";
-          const number = options.numeric === true ? `${String(Code).padStart(5)} ` : "";
-          return `${letter}${number}${letter + number === "" ? "" : " "}${Name}\n`;
-        })
-        .join(""),
-  }),
+  "cid/bases": basesCommand("Lists the multibase encodings."),
   "cid/codecs": readCommand({
     help: "Lists the content codecs.",
     options: { numeric },
@@ -80,6 +120,14 @@ export const commands = {
     run: ({ node, arguments: { cid }, options: { f, v, codec, b } }) => shown(node.cid.format(cid, { f, v, codec, b })),
     text: formattedText,
   }),
+  "cid/inspect": readCommand({
+    help: "Shows what a CID consists of.",
+    since: "0.43",
+    arguments: [{ name: "cid", required: true, stdin: "first", help: "The CID." }],
+    returns: value(inspection),
+    run: ({ node, arguments: { cid } }) => node.cid.inspect(cid),
+    text: inspectionText,
+  }),
   "cid/hashes": readCommand({
     help: "Lists the hash functions.",
     options: { numeric },
@@ -87,4 +135,9 @@ export const commands = {
     run: async ({ node }) => rows(await node.cid.hashes()),
     text: (list, { options }) => numbered(list, options.numeric === true),
   }),
+} satisfies Commands;
+
+/** Those of Kubo 0.43. */
+export const today = {
+  "cid/bases": basesCommand("Lists the multibase encodings.", { later: true }),
 } satisfies Commands;

@@ -1,14 +1,79 @@
 /** Nodes of any codec. */
-import { cidWriterFor, JsonText } from "modhost/node";
-import { bytes, type Commands, defineGroup, raw, readCommand, stream, value, writeCommand } from "../rpc/command.ts";
-import { fields } from "../rpc/shape.ts";
+import { cidWriterFor, JsonText, NodeError } from "modhost/node";
+import {
+  type AnyCall,
+  bytes,
+  type Commands,
+  defineGroup,
+  type Options,
+  raw,
+  readCommand,
+  stream,
+  value,
+  writeCommand,
+} from "../rpc/command.ts";
+import { fields, type ValueOf } from "../rpc/shape.ts";
 import type { FileEntry } from "../rpc/uploads.ts";
 
-const ref = [{ name: "ref", required: true, stdin: "first", help: "The node: a CID, or a path into it." }] as const;
-const root = [{ name: "root", required: true, stdin: "first", help: "CID of the root." }] as const;
+export const ref = [
+  { name: "ref", required: true, stdin: "first", help: "The node: a CID, or a path into it." },
+] as const;
+export const root = [{ name: "root", required: true, stdin: "first", help: "CID of the root." }] as const;
 
-async function* bodies(files: AsyncIterable<FileEntry>, of: "body" | "passing") {
+export async function* bodies(files: AsyncIterable<FileEntry>, of: "body" | "passing") {
   for await (const file of files) yield file[of];
+}
+
+/** `before`: what the rest of a path begins with. */
+export const resolving = (before: "" | "/") =>
+  readCommand({
+    help: "Resolves a path to the CID of a node and the rest of the path within it.",
+    readOnly: true,
+    arguments: ref,
+    returns: value(fields("ResolveOutput", { Cid: "link", RemPath: "string" })),
+    async run({ node, arguments: { ref }, signal, offline }) {
+      const { cid, remainderPath } = await node.dag.resolve(ref, { signal, offline });
+      return { Cid: cid, RemPath: remainderPath === "" ? "" : `${before}${remainderPath}` };
+    },
+    text({ Cid, RemPath }, call) {
+      const text = cidWriterFor(call.arguments.ref, call.cidForm, "kept")(Cid);
+      return RemPath === "" ? text : `${text}/${RemPath.slice(before.length)}`;
+    },
+  });
+
+export const importOptions = {
+  stats: { type: "bool", since: "0.43", help: "Tell how many blocks and bytes were read." },
+  "local-only": { type: "bool", since: "0.43", help: "Pin nothing, and fetch nothing." },
+} as const satisfies Options;
+
+const carRoot = fields("RootMeta", { Cid: "link", PinErrorMsg: "string" });
+const carStats = fields("CarImportStats", { BlockCount: "uint64", BlockBytesCount: "uint64" });
+/** Each line has one of both; that there may be none of the first is told at the level 0.43 only. */
+const carImport = fields("CarImportOutput", { "Root?": carRoot, "Stats?": carStats });
+const carRoots = fields("CarImportOutput", { Root: carRoot, "Stats?+": carStats });
+type CarImport = ValueOf<typeof carImport>;
+
+export const importing = {
+  file: { name: "path", required: true, many: true, help: "The CAR files." },
+  returns: stream(carImport),
+  text({ Root, Stats }: CarImport, call: Pick<AnyCall, "options" | "cidText">) {
+    if (call.options.silent === true) return "";
+    if (Root === undefined) return `Imported ${Stats?.BlockCount} blocks (${Stats?.BlockBytesCount} bytes)\n`;
+    const outcome = Root.PinErrorMsg === "" ? "success" : `FAILED: ${Root.PinErrorMsg}`;
+    return `Pinned root\t${call.cidText("kept")(Root.Cid)}\t${outcome}\n`;
+  },
+} as const;
+
+export async function* imported(
+  { node, files, options, signal }: Pick<AnyCall, "node" | "files" | "options" | "signal">,
+  pinRoots: boolean,
+): AsyncGenerator<CarImport> {
+  const archives = bodies(files.plain("expected a file handle"), "passing");
+  const counts = { blocks: 0, bytes: 0 };
+  for await (const { root } of node.dag.import(archives, { pinRoots, counts, signal })) {
+    yield { Root: { Cid: root.cid, PinErrorMsg: root.pinErrorMsg } };
+  }
+  if (options.stats === true) yield { Stats: { BlockCount: counts.blocks, BlockBytesCount: counts.bytes } };
 }
 
 export const commands = {
@@ -17,10 +82,19 @@ export const commands = {
     help: "Streams a DAG as a CAR file.",
     readOnly: true,
     arguments: root,
-    options: { progress: { type: "bool", aliases: ["p"], help: "Show progress; has no effect on the response." } },
+    options: {
+      progress: { type: "bool", aliases: ["p"], help: "Show progress; has no effect on the response." },
+      "local-only": { type: "bool", since: "0.43", help: "Leave out what is not stored here, and fetch nothing." },
+    },
     returns: raw,
-    async run({ node, arguments: { root }, signal, offline }) {
-      const archive = node.dag.export(root, { signal, offline });
+    async run({ node, arguments: { root }, options, signal, offline }) {
+      const localOnly = options["local-only"];
+      if (localOnly === true && (options as { offline?: boolean }).offline === false) {
+        throw new NodeError(
+          "--local-only implies --offline and cannot be combined with --offline=false; please drop one of them",
+        );
+      }
+      const archive = node.dag.export(root, { localOnly, signal, offline });
       await archive.opened;
       return bytes(archive, { release: (piece) => archive.release(piece) });
     },
@@ -46,20 +120,12 @@ export const commands = {
     options: {
       silent: { type: "bool", help: "Print nothing." },
       "pin-roots": { type: "bool", default: true, help: "Pin the roots that the CAR headers name." },
+      ...importOptions,
     },
-    file: { name: "path", required: true, many: true, help: "The CAR files." },
-    returns: stream(fields("CarImportOutput", { Root: fields("RootMeta", { Cid: "link", PinErrorMsg: "string" }) })),
-    async *run({ node, files, options, signal }) {
-      const archives = bodies(files.plain("expected a file handle"), "passing");
-      for await (const { root } of node.dag.import(archives, { pinRoots: options["pin-roots"], signal })) {
-        yield { Root: { Cid: root.cid, PinErrorMsg: root.pinErrorMsg } };
-      }
-    },
-    text({ Root: { Cid, PinErrorMsg } }, call) {
-      if (call.options.silent === true) return "";
-      const outcome = PinErrorMsg === "" ? "success" : `FAILED: ${PinErrorMsg}`;
-      return `Pinned root\t${call.cidText("kept")(Cid)}\t${outcome}\n`;
-    },
+    ...importing,
+    returns: stream(carRoots),
+    run: (call) =>
+      imported(call, call.options["local-only"] !== true && call.options["pin-roots"]) as AsyncIterable<never>,
   }),
   "dag/put": writeCommand({
     help: "Stores nodes.",
@@ -90,20 +156,7 @@ export const commands = {
     },
     text: ({ Cid }, call) => `${call.cidText("kept")(Cid)}\n`,
   }),
-  "dag/resolve": readCommand({
-    help: "Resolves a path to the CID of a node and the rest of the path within it.",
-    readOnly: true,
-    arguments: ref,
-    returns: value(fields("ResolveOutput", { Cid: "link", RemPath: "string" })),
-    async run({ node, arguments: { ref }, signal, offline }) {
-      const { cid, remainderPath } = await node.dag.resolve(ref, { signal, offline });
-      return { Cid: cid, RemPath: remainderPath };
-    },
-    text({ Cid, RemPath }, call) {
-      const text = cidWriterFor(call.arguments.ref, call.cidForm, "kept")(Cid);
-      return RemPath === "" ? text : `${text}/${RemPath}`;
-    },
-  }),
+  "dag/resolve": resolving(""),
   "dag/stat": readCommand({
     help: "Counts the distinct blocks of a DAG and their total size.",
     readOnly: true,

@@ -3,13 +3,14 @@ import type { Commands } from "../rpc/command.ts";
 import { Table } from "../rpc/table.ts";
 import { commands as add } from "./add.ts";
 import { commands as bitswap } from "./bitswap.ts";
-import { commands as block } from "./block.ts";
+import { commands as block, today as blockToday } from "./block.ts";
 import { commands as bootstrap } from "./bootstrap.ts";
 import { commands as cat } from "./cat.ts";
-import { commands as cid } from "./cid.ts";
+import { commands as cid, today as cidToday } from "./cid.ts";
 import { commands as listed } from "./commands.ts";
 import { commands as config } from "./config.ts";
 import { commands as dag } from "./dag.ts";
+import { today as dagToday } from "./dag_today.ts";
 import { commands as dht } from "./dht.ts";
 import { commands as diag } from "./diag.ts";
 import { commands as dns } from "./dns.ts";
@@ -22,12 +23,13 @@ import { commands as key } from "./key.ts";
 import { commands as log } from "./log.ts";
 import { commands as ls } from "./ls.ts";
 import { commands as mount } from "./mount.ts";
+import { commands as multibase } from "./multibase.ts";
 import { commands as name } from "./name.ts";
 import { commands as object } from "./object.ts";
 import { commands as p2p } from "./p2p.ts";
 import { commands as pin } from "./pin.ts";
 import { commands as ping } from "./ping.ts";
-import { commandsIn, multibase, plain } from "./pubsub.ts";
+import { commandsIn, multibase as encoded, plain } from "./pubsub.ts";
 import { commands as refs } from "./refs.ts";
 import { commands as repo } from "./repo.ts";
 import { commands as resolve } from "./resolve.ts";
@@ -66,6 +68,7 @@ const others = [
   filestore,
   key,
   dns,
+  multibase,
   name,
   object,
   p2p,
@@ -78,7 +81,10 @@ const others = [
   urlstore,
 ];
 
-export const table = new Table([...others, commandsIn(plain)], { today: [commandsIn(multibase)] });
+/** What Kubo 0.43 has otherwise. */
+const today = [blockToday, cidToday, dagToday, commandsIn(encoded)];
+
+export const table = new Table([...others, commandsIn(plain)], { today });
 
 /** Pubsub with topics and messages in one encoding, whatever the level. */
-export const pubsubIn = (wire: "plain" | "multibase"): Commands => commandsIn(wire === "plain" ? plain : multibase);
+export const pubsubIn = (wire: "plain" | "multibase"): Commands => commandsIn(wire === "plain" ? plain : encoded);

@@ -49,8 +49,8 @@ export interface Level {
   /** Commands, with all below them, that are no more: the failure that they answer, or undefined for 404. */
   readonly gone: Readonly<Record<string, string | undefined>>;
   /**
-   * Texts of failures that differ from those of the node, by code. `{name}` stands for a detail of that name. A failure that
-   * lacks the detail keeps the text of the node.
+   * Texts of failures that differ from those of the node, by code. `{name}` stands for a detail of that name, `{cause}` for the
+   * text of its cause at this level. A failure that lacks the detail keeps the text of the node.
    */
   readonly wordings: Readonly<Partial<Record<FailureCode, string | ((details: Details) => string | undefined)>>>;
   /**
@@ -146,8 +146,12 @@ const zeroFortyThree: Level = {
     BLOCK_NOT_FOUND: "block was not found locally (offline): ipld: could not find {cid}",
     NODE_NOT_FOUND: "block was not found locally (offline): ipld: could not find {cid}",
     BLOCKSTORE_NOT_FOUND: "ipld: could not find {cid}",
-    INVALID_CID: "invalid cid: {reason}",
+    DAG_NOT_TRAVERSED: "error traversing DAG: {cause}",
+    NO_KEY: "key not found: {key}",
+    INVALID_CID: "{later}",
     INVALID_PATH: pathFault,
+    INVALID_PEER_ID: "failed to parse peer ID: {later}",
+    MULTIBASE_UNKNOWN: "unsupported multibase encoding: {name}",
   },
   clashes: {},
 };
@@ -155,9 +159,9 @@ const zeroFortyThree: Level = {
 export const levels: Readonly<Record<LevelName, Level>> = { "0.9": zeroNine, "0.43": zeroFortyThree };
 
 /** A path is short of components also where it names no namespace: then it may only be a CID. */
-function pathFault({ path, fault, cid }: Details): string | undefined {
+function pathFault({ path, fault, later }: Details): string | undefined {
   if (path === undefined || fault === undefined) return undefined;
-  if (fault === "root") return `invalid path ${path}: invalid cid: invalid cid: ${cid}`;
+  if (fault === "root") return `invalid path ${path}: ${later}`;
   return `invalid path ${path}: ${fault === "namespace" ? "unknown namespace" : "path does not have enough components"}`;
 }
 
@@ -169,13 +173,15 @@ function isEncodedTopic(topic: string): boolean {
 }
 
 /** The text of anything thrown, as clients of that level know it. */
-export function wordingOf(thrown: unknown, { wordings }: Level): string {
+export function wordingOf(thrown: unknown, level: Level): string {
   const text = thrown instanceof Error ? thrown.message : String(thrown);
   if (!NodeError.is(thrown) || thrown.code === undefined) return text;
-  const { details = {} } = thrown;
-  const wording = wordings[thrown.code];
+  const { cause } = thrown;
+  const wording = level.wordings[thrown.code];
+  if (wording === undefined) return text;
+  const details: Details = { ...thrown.details, ...(cause !== undefined && { cause: wordingOf(cause, level) }) };
   if (typeof wording === "function") return wording(details) ?? text;
-  const isTold = wording?.matchAll(/\{(\w+)\}/g).every(([, name = ""]) => name in details) === true;
+  const isTold = wording.matchAll(/\{(\w+)\}/g).every(([, name = ""]) => name in details);
   return isTold ? wording.replace(/\{(\w+)\}/g, (_, name: string) => String(details[name])) : text;
 }
 

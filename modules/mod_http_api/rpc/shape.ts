@@ -40,6 +40,8 @@ export interface Fields<M extends Members = Members, O extends string = string> 
   readonly fields: M;
   /** Fields that are omitted when zero or empty. */
   readonly optional: readonly O[];
+  /** Of these, those that came with Kubo 0.43: at the level 0.9 nothing tells of them. */
+  readonly later: readonly string[];
 }
 
 export interface MapOf<S extends Shape = Shape> {
@@ -70,26 +72,51 @@ type Valued<S> = S extends Scalar
           ? readonly Valued<T>[]
           : never;
 
-type Bare<K> = K extends `${infer N}?` ? N : K;
-type Marked<K> = K extends `${infer N}?` ? N : never;
+type Marked<K> = K extends `${infer N}?` ? N : K extends `${infer N}?+` ? N : never;
+type Bare<K> = [Marked<K>] extends [never] ? K : Marked<K>;
 type FieldsOf<M> = Fields<{ readonly [K in keyof M as Bare<K>]: Extract<M[K], Shape> }, Marked<keyof M>>;
 
 /**
  * An object: `fields("KeyOutput", { Name: "string", Id: "string" })`. A field whose name ends in `?` is omitted when its
- * value is zero or empty.
+ * value is zero or empty; one whose name ends in `?+` as well, and it came with Kubo 0.43.
  */
 export function fields<const M extends Members>(name: string, of: M): FieldsOf<M>;
 export function fields<const M extends Members>(of: M): FieldsOf<M>;
 export function fields(first: string | Members, second: Members = {}): Fields {
   const [name, of] = typeof first === "string" ? [first, second] : [undefined, first];
-  const bare = (key: string) => key.replace(/\?$/, "");
+  const bare = (key: string) => key.replace(/\?\+?$/, "");
   const keys = Object.keys(of);
   return {
     kind: "fields",
     name,
     fields: Object.fromEntries(keys.map((key) => [bare(key), of[key] as Shape])),
-    optional: keys.filter((key) => key.endsWith("?")).map(bare),
+    optional: keys.filter((key) => /\?\+?$/.test(key)).map(bare),
+    later: keys.filter((key) => key.endsWith("?+")).map(bare),
   };
+}
+
+/** The shape without what came later; the same object where nothing did. */
+export function withoutLater(shape: Shape): Shape {
+  if (typeof shape === "string") return shape;
+  if (!("kind" in shape)) {
+    const item = withoutLater(shape[0]);
+    return item === shape[0] ? shape : [item];
+  }
+  if (shape.kind !== "fields") {
+    const of = withoutLater(shape.of);
+    return of === shape.of ? shape : { ...shape, of };
+  }
+  const kept = Object.entries(shape.fields).filter(([name]) => !shape.later.includes(name));
+  const plain = kept.map(([name, of]) => [name, withoutLater(of)] as const);
+  const isSame = shape.later.length === 0 && plain.every(([name, of]) => of === shape.fields[name]);
+  return isSame
+    ? shape
+    : {
+        ...shape,
+        fields: Object.fromEntries(plain),
+        optional: shape.optional.filter((name) => !shape.later.includes(name)),
+        later: [],
+      };
 }
 
 /** An object with arbitrary keys. */

@@ -12,6 +12,7 @@ import {
   writeCommand,
 } from "./command.ts";
 import { isListedAt, type Level, type LevelName, levels } from "./levels.ts";
+import { withoutLater } from "./shape.ts";
 
 /** Options accepted by every command. */
 export const globalOptions = {
@@ -150,6 +151,13 @@ interface Growth {
   readonly level: Level;
 }
 
+/** A command as a level shows it: without fields that came later, if it is older. */
+function shownAt<E extends Command | Group>(entry: E, level: Level): E {
+  if (!isCommand(entry) || level.traits.name !== "0.9") return entry;
+  const shape = withoutLater(entry.returns.shape);
+  return shape === entry.returns.shape ? entry : { ...entry, returns: { ...entry.returns, shape } };
+}
+
 function grow({ name, path, entry, above, entries, nodes, level }: Growth): TableNode {
   if (isCommand(entry)) check(path, entry);
   const options = new Map(above);
@@ -160,7 +168,7 @@ function grow({ name, path, entry, above, entries, nodes, level }: Growth): Tabl
     }
   }
   const children = new Map<string, TableNode>();
-  const node: TableNode = { name, path, entry, children, options };
+  const node: TableNode = { name, path, entry: shownAt(entry, level), children, options };
   nodes.set(path, node);
   const prefix = path === "" ? "" : `${path}/`;
   for (const [below, child] of entries) {

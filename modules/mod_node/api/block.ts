@@ -4,7 +4,7 @@ import { putBlocks } from "../content/adder/put_blocks.ts";
 import { removeBlocks } from "../content/pins/remove_blocks.ts";
 import type { LowLevelNode } from "../low_level_node.ts";
 import type { BufferPool } from "../storage/blockstore/buffer_pool.ts";
-import { blockFormat, makeBlock, readBlockBody } from "../storage/blockstore/make_block.ts";
+import { blockFormat, codecFormat, makeBlock, readBlockBody, requireSize } from "../storage/blockstore/make_block.ts";
 import { type ByteSource, type CallOptions, type IpfsPath, listOf, pathText, piecesOf, reading } from "./common.ts";
 
 export interface BlockGetOptions extends CallOptions {
@@ -15,6 +15,10 @@ export interface BlockGetOptions extends CallOptions {
 export interface BlockPutOptions extends CallOptions {
   /** Codec of the CID by name, or `v0` for a CID of version 0; `v0` by default where the other options allow it. */
   readonly format?: string | undefined;
+  /** Codec of the CID by its name in the multicodec table, or its number, where no `format` is given. */
+  readonly cidCodec?: string | undefined;
+  /** Bytes of the greatest block that is taken; any by default. */
+  readonly maxBlock?: number | undefined;
   /** Hash function by name; `sha2-256` by default. */
   readonly mhtype?: string | undefined;
   /** Length of the digest in bytes; the whole digest by default. */
@@ -59,6 +63,12 @@ export interface BlockApi {
 /** Number of blocks that are removed under one lock, after one check of the pins. */
 const MAX_REMOVED_TOGETHER = 256;
 
+/** @throws NodeError for a codec or hash function that is not known */
+function formOf({ format, cidCodec, mhtype = "sha2-256", mhlen = -1, version }: BlockPutOptions) {
+  if (cidCodec !== undefined && format === undefined) return codecFormat(cidCodec, mhtype, mhlen);
+  return blockFormat(format ?? (version === 0 ? "v0" : ""), mhtype, mhlen);
+}
+
 export function blockApi(node: LowLevelNode): BlockApi {
   return {
     async get(path, options = {}) {
@@ -66,11 +76,13 @@ export function blockApi(node: LowLevelNode): BlockApi {
       const { cid } = await node.resolve(pathText(path), how);
       return node.blocks.get(cid, { ...how, buffers: options.buffers });
     },
-    async put(block, { format, mhtype = "sha2-256", mhlen = -1, version, pin, transfer, ...options } = {}) {
+    async put(block, options = {}) {
+      const { pin, transfer, maxBlock } = options;
       const { signal, offline } = reading(options);
-      const form = blockFormat(format ?? (version === 0 ? "v0" : ""), mhtype, mhlen);
+      const form = formOf(options);
       const { buffers } = node.blocks;
       const bytes = await readBlockBody(piecesOf(block), buffers, transfer);
+      requireSize(bytes, maxBlock);
       const { cid } = await makeBlock(bytes, form);
       node.blocks.denials?.requireBlock(cid);
       await putBlocks(node, [{ cid, bytes, release: () => buffers.release(bytes) }], { pin, signal, offline });

@@ -3,7 +3,9 @@ import type { CID } from "multiformats/cid";
 import { codecs } from "../formats/cid/codecs.ts";
 import { type CidFormat, cidFormat, FormatError, formatCid } from "../formats/cid/format.ts";
 import { hashFunctions } from "../formats/cid/hashes.ts";
-import { base32, bases, multibaseNamed } from "../formats/cid/multibase.ts";
+import { type CidInspection, inspectCid } from "../formats/cid/inspect.ts";
+import { base32, bases, laterBases, multibaseNamed } from "../formats/cid/multibase.ts";
+import { parsePeerId } from "../formats/peer_id.ts";
 import { NodeError } from "../util/errors.ts";
 import { type CallOptions, listOf } from "./common.ts";
 
@@ -32,6 +34,13 @@ export interface CodeAndName {
   readonly name: string;
 }
 
+export interface CidBasesOptions extends CallOptions {
+  /** Also those that came after go-ipfs 0.9. */
+  readonly later?: boolean | undefined;
+}
+
+export type { CidInspection };
+
 type Cids = CID | string | readonly (CID | string)[];
 
 export interface CidApi {
@@ -40,7 +49,9 @@ export interface CidApi {
   /** Converts CIDs to version 1 in base32. */
   base32(cids: Cids, options?: CallOptions): AsyncIterable<CidFormatResult>;
   /** The multibase encodings, by the codes of their prefixes. */
-  bases(options?: CallOptions): Promise<CodeAndName[]>;
+  bases(options?: CidBasesOptions): Promise<CodeAndName[]>;
+  /** What a CID consists of; a text that is none gives a result with `errorMsg`. */
+  inspect(cid: CID | string): CidInspection;
   /** The codecs of content. */
   codecs(options?: CallOptions): Promise<CodeAndName[]>;
   /** The hash functions that may be used. */
@@ -70,7 +81,9 @@ export function cidApi(): CidApi {
         base: b === "" ? undefined : multibaseNamed(b),
       })),
     base32: (cids) => formatAll(cids, () => ({ format: "%s", version: 1, base: base32 })),
-    bases: async () => bases.map(({ prefix, name }) => ({ code: prefix.charCodeAt(0), name })),
+    bases: async ({ later = false } = {}) =>
+      (later ? laterBases : bases).map(({ prefix, name }) => ({ code: prefix.codePointAt(0) as number, name })),
+    inspect: (cid) => inspectCid(String(cid), (text) => parsePeerId(text).toCID()),
     codecs: async () => [...codecs].map(([name, code]) => ({ code, name })),
     hashes: async () => hashFunctions.filter(({ allowed }) => allowed).map(({ code, name }) => ({ code, name })),
   };

@@ -2,15 +2,17 @@
 import { CID } from "multiformats/cid";
 import { putBlocks } from "../content/adder/put_blocks.ts";
 import { exportCar } from "../content/car/export.ts";
-import { nodeMaker } from "../content/dag/put.ts";
+import { codecNodeMaker, nodeMaker } from "../content/dag/put.ts";
 import { inSession } from "../content/dag/reader.ts";
+import { multicodecNamed } from "../formats/cid/codecs.ts";
 import { parseCid } from "../formats/cid/text.ts";
 import { member } from "../formats/dag_cbor/value.ts";
+import { decodeBlockSteps, encodeBlockSteps } from "../formats/ipld/codec_values.ts";
 import { nodeJsonSteps, valueInSteps, valueJsonSteps } from "../formats/ipld/data_model.ts";
 import { decodeValueSteps, encodeValue } from "../formats/ipld/js_codecs.ts";
 import { namedLinksWithTurns } from "../formats/ipld/links.ts";
 import type { LowLevelNode } from "../low_level_node.ts";
-import { readBlockBody } from "../storage/blockstore/make_block.ts";
+import { readBlockBody, requireSize } from "../storage/blockstore/make_block.ts";
 import { mapConcurrent } from "../util/async/map_concurrent.ts";
 import { inSlices } from "../util/async/steps.ts";
 import { WeightedSemaphore } from "../util/async/weighted_semaphore.ts";
@@ -18,7 +20,9 @@ import { failure, NodeError } from "../util/errors.ts";
 import { type ByteStream, LazyByteStream } from "./byte_stream.ts";
 import type { CarSources } from "./candidates.ts";
 import { type CallOptions, type IpfsPath, pathText, reading } from "./common.ts";
-import { counted, hinted, imported, rootIn } from "./dag_archive.ts";
+import { counted, type DagSum, hinted, imported, rootIn, summed } from "./dag_archive.ts";
+
+export type { DagSum };
 
 export interface DagGetOptions extends CallOptions {
   /** Path to resolve within the node and through its links. */
@@ -47,9 +51,28 @@ export interface DagPutOptions extends CallOptions {
   readonly pin?: boolean | undefined;
 }
 
+export interface DagPutAllOptions extends DagPutOptions {
+  /** `multicodec`: codecs go by their names in the multicodec table, all nodes get CIDs of version 1. Default: as go-ipfs 0.9. */
+  readonly codecs?: "multicodec" | undefined;
+  /** Bytes of the greatest block that is made; any by default. */
+  readonly maxBlock?: number | undefined;
+}
+
+export interface DagEncodeOptions extends CallOptions {
+  /** By its name in the multicodec table; `dag-json` by default. */
+  readonly outputCodec?: string | undefined;
+}
+
 export interface DagImportOptions extends CallOptions {
   /** Pin the roots listed in the headers of the archives; true by default. */
   readonly pinRoots?: boolean | undefined;
+  /** How many blocks and bytes are read is added here, duplicates too. */
+  readonly counts?: { blocks: number; bytes: number };
+}
+
+export interface DagExportOptions extends CallOptions {
+  /** Only what is stored here: what is missing below the root is left out. */
+  readonly localOnly?: boolean | undefined;
 }
 
 export interface DagImportResult {
@@ -95,6 +118,8 @@ export interface DagApi {
   get(cid: CID | string, options?: DagGetOptions): Promise<DagGetResult>;
   /** The value at a path as JSON, as the RPC API writes it. @throws NodeError */
   json(path: IpfsPath, options?: CallOptions): Promise<string>;
+  /** The value at a path, in a codec. @throws NodeError for one that has no form for it */
+  encode(path: IpfsPath, options?: DagEncodeOptions): Promise<Uint8Array>;
   /** Stores a node, durably when it resolves. @throws NodeError for a value that the codec cannot encode */
   put(value: unknown, options?: DagPutOptions): Promise<CID>;
   /**
@@ -102,17 +127,19 @@ export interface DagApi {
    *
    * @throws NodeError
    */
-  putAll(nodes: AsyncIterable<AsyncIterable<Uint8Array>>, options?: DagPutOptions): AsyncIterable<CID>;
+  putAll(nodes: AsyncIterable<AsyncIterable<Uint8Array>>, options?: DagPutAllOptions): AsyncIterable<CID>;
   /** Resolves a path to a node, and to the rest of the path within that node. @throws NodeError */
   resolve(path: IpfsPath, options?: DagResolveOptions): Promise<DagResolveResult>;
   /** The links of a node, in its order; a child that is linked twice is listed twice. @throws NodeError BLOCK_NOT_FOUND */
   links(cid: CID | string, options?: CallOptions): Promise<readonly DagLink[]>;
   /** Exports the DAG below a root as a CAR file. @throws NodeError NODE_NOT_FOUND at a missing block */
-  export(root: CID | string, options?: CallOptions): ByteStream;
+  export(root: CID | string, options?: DagExportOptions): ByteStream;
   /** Imports the blocks of CAR files, then pins their roots. @throws NodeError at the first error */
   import(archives: CarSources, options?: DagImportOptions): AsyncIterable<DagImportResult>;
   /** Counts the blocks of the DAG below a root; the last result is the total. @throws NodeError */
   stat(root: IpfsPath, options?: DagStatOptions): AsyncIterable<DagStatResult>;
+  /** Counts the blocks of several DAGs, and what they share. @throws NodeError */
+  sum(roots: readonly IpfsPath[], options?: DagStatOptions): AsyncIterable<DagSum>;
 }
 
 /** Number of nodes stored concurrently, so that they share flushes to the disk. */
@@ -142,6 +169,7 @@ export function dagApi(node: LowLevelNode): DagApi {
       const steps = whole === undefined ? nodeJsonSteps(cid, block) : valueJsonSteps(remainder.reduce(member, whole));
       return (await inSlices(steps)).text;
     },
+    encode: (path, options = {}) => encoded(node, path, options),
     async put(value, options = {}) {
       const { storeCodec = "dag-cbor", inputCodec, hashAlg = "sha2-256", pin } = options;
       if (inputCodec !== undefined && !(value instanceof Uint8Array)) {
@@ -153,13 +181,15 @@ export function dagApi(node: LowLevelNode): DagApi {
       await putBlocks(node, [block], { pin, signal, offline });
       return block.cid;
     },
-    async *putAll(nodes, { storeCodec = "dag-cbor", inputCodec = "json", hashAlg = "", pin, ...options } = {}) {
+    async *putAll(nodes, options = {}) {
+      const { storeCodec = "dag-cbor", inputCodec = "json", hashAlg = "", pin, codecs, maxBlock } = options;
       const { signal, offline } = reading(options);
-      const make = nodeMaker(inputCodec, storeCodec, hashAlg);
+      const make = (codecs === undefined ? nodeMaker : codecNodeMaker)(inputCodec, storeCodec, hashAlg);
       const held = new WeightedSemaphore(MAX_BYTES_HELD);
       yield* mapConcurrent(contents(nodes, held), MAX_STORED_TOGETHER, async (content) => {
         try {
           const block = await make(content);
+          requireSize(block.bytes, maxBlock);
           await putBlocks(node, [block], { pin, signal, offline });
           return block.cid;
         } finally {
@@ -180,18 +210,35 @@ export function dagApi(node: LowLevelNode): DagApi {
     export(root, options = {}) {
       const { buffers } = node.blocks;
       return new LazyByteStream({
-        async open() {
-          const how = reading(options);
-          const read = node.reader(inSession({ ...how, buffers }));
-          const archive = exportCar(rootIn(root), read, { signal: how.signal, buffers });
-          return hinted(archive, how.offline === true, () => node.online);
-        },
+        open: () => exported(node, root, options),
         release: (piece) => buffers.release(piece),
       });
     },
     import: (archives, options = {}) => imported(node, archives, options),
     stat: (root, options = {}) => counted(node, root, options),
+    sum: (roots, options = {}) => summed(node, roots, options),
   };
+}
+
+async function exported(node: LowLevelNode, root: CID | string, { localOnly = false, ...options }: DagExportOptions) {
+  const how = reading({ ...options, ...(localOnly && { offline: true }) });
+  const { buffers } = node.blocks;
+  const read = node.reader(inSession({ ...how, buffers }));
+  const cid = rootIn(root);
+  if (localOnly && (await node.blocks.size(cid)) === undefined) throw failure("NODE_NOT_FOUND", { cid: String(cid) });
+  const archive = exportCar(cid, read, { signal: how.signal, buffers, partial: localOnly });
+  return hinted(archive, how.offline === true, () => node.online);
+}
+
+async function encoded(node: LowLevelNode, path: IpfsPath, options: DagEncodeOptions): Promise<Uint8Array> {
+  const { outputCodec = "dag-json", ...others } = options;
+  const code = multicodecNamed(outputCodec);
+  const how = reading(others);
+  const { cid, remainder } = await node.resolve(pathText(path), how);
+  const block = await node.reader(how)(cid);
+  if (remainder.length === 0 && code === cid.code) return block;
+  const value = await inSlices(decodeBlockSteps(cid.code, block));
+  return inSlices(encodeBlockSteps(code, remainder.reduce(member, value)));
 }
 
 /** Follows a path component by component through links. @throws NodeError NO_LINK */

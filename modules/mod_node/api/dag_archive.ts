@@ -1,8 +1,9 @@
 /** Whole DAGs: exported, imported and counted. */
 import type { CID } from "multiformats/cid";
-import { importCar } from "../content/car/import.ts";
+import { type CarCounts, importCar } from "../content/car/import.ts";
 import { inSession } from "../content/dag/reader.ts";
 import { walk } from "../content/dag/walk.ts";
+import { CidSet } from "../formats/cid/set.ts";
 import { parseCid } from "../formats/cid/text.ts";
 import { linksOf } from "../formats/ipld/links.ts";
 import type { LowLevelNode } from "../low_level_node.ts";
@@ -39,7 +40,11 @@ export async function* hinted(
 export async function* imported(
   node: LowLevelNode,
   archives: CarSources,
-  { pinRoots = true, ...options }: CallOptions & { readonly pinRoots?: boolean | undefined },
+  {
+    pinRoots = true,
+    counts,
+    ...options
+  }: CallOptions & { readonly pinRoots?: boolean | undefined; counts?: CarCounts },
 ) {
   const { signal } = reading(options);
   const roots = new Map<string, CID>();
@@ -50,7 +55,7 @@ export async function* imported(
       for await (const { content } of manyCandidates(archives)) {
         any = true;
         if (content === undefined) throw new NodeError("expected a file handle");
-        for (const cid of await importCar(node.blocks, content)) roots.set(cid.toString(), cid);
+        for (const cid of await importCar(node.blocks, content, counts)) roots.set(cid.toString(), cid);
       }
       if (!any) throw new NodeError("expected a file argument");
       await node.sync();
@@ -72,7 +77,7 @@ export async function* imported(
 async function pinRoot(node: LowLevelNode, cid: CID, signal: Reading["signal"]): Promise<string> {
   try {
     const found = await node.blocks.find(cid);
-    if (found === undefined) throw failure("BLOCKSTORE_NOT_FOUND");
+    if (found === undefined) throw failure("BLOCKSTORE_NOT_FOUND", { cid: String(cid) });
     linksOf(cid, found);
     await node.pins.add(cid, "recursive", { signal, offline: true });
     return "";
@@ -105,7 +110,63 @@ export async function* counted(
     }
   } catch (error) {
     if (!(error instanceof NodeError)) throw error;
-    throw new NodeError(`error traversing DAG: ${error.message}`, { cause: error });
+    throw failure("DAG_NOT_TRAVERSED", { reason: error.message }, error);
   }
   if (!progress) yield { size, numBlocks };
+}
+
+/** Sizes of several DAGs. */
+export interface DagSum {
+  /** Distinct blocks of all of them, and their bytes. */
+  readonly uniqueBlocks: number;
+  readonly totalSize: number;
+  /** Bytes of blocks that were met again. */
+  readonly sharedSize: number;
+  readonly dags: readonly { readonly cid: CID; readonly size: number; readonly numBlocks: number }[];
+  /** Whether this is the last result. */
+  readonly over: boolean;
+}
+
+interface Sum {
+  readonly cid: CID;
+  size: number;
+  numBlocks: number;
+}
+
+/** The sizes of several DAGs, and of what they share: with `progress` also after each block. */
+export async function* summed(
+  node: LowLevelNode,
+  roots: readonly IpfsPath[],
+  { progress = true, ...options }: CallOptions & { readonly progress?: boolean | undefined },
+): AsyncGenerator<DagSum, void, undefined> {
+  const how = reading(options);
+  const read = node.reader(inSession(how));
+  const met = new CidSet();
+  const dags: Sum[] = [];
+  const all = { uniqueBlocks: 0, totalSize: 0, sharedSize: 0 };
+  const told = () => ({ ...all, dags: dags.map((dag) => ({ ...dag })) });
+  for (const root of roots) {
+    const { cid, remainder } = await node.resolve(pathText(root), how);
+    if (remainder.length > 0) {
+      throw new NodeError("cannot return size for anything other than a DAG with a root CID");
+    }
+    const dag: Sum = { cid, size: 0, numBlocks: 0 };
+    dags.push(dag);
+    try {
+      for await (const block of walk(cid, { read, signal: how.signal, skipLeaves: true })) {
+        const size = block.bytes?.length ?? (await node.blocks.size(block.cid)) ?? (await read(block.cid)).length;
+        dag.size += size;
+        dag.numBlocks += 1;
+        if (met.add(block.cid)) {
+          all.uniqueBlocks += 1;
+          all.totalSize += size;
+        } else all.sharedSize += size;
+        if (progress) yield { ...told(), over: false };
+      }
+    } catch (error) {
+      if (!(error instanceof NodeError)) throw error;
+      throw failure("DAG_NOT_TRAVERSED", { reason: error.message }, error);
+    }
+  }
+  yield { ...told(), over: true };
 }

@@ -24,6 +24,7 @@ import { type KeyApi, keyApi } from "./key.ts";
 import { type LogApi, logApi } from "./log.ts";
 import { type LsApi, lsApi } from "./ls.ts";
 import { type MountApi, mountApi } from "./mount.ts";
+import { type MultibaseApi, multibaseApi } from "./multibase.ts";
 import { type NameApi, nameApi } from "./name.ts";
 import { type ObjectApi, objectApi } from "./object.ts";
 import { type P2pApi, p2pApi } from "./p2p.ts";
@@ -62,6 +63,7 @@ export type * from "./key.ts";
 export type * from "./log.ts";
 export type * from "./ls.ts";
 export type * from "./mount.ts";
+export type * from "./multibase.ts";
 export type * from "./name.ts";
 export type * from "./object.ts";
 export type * from "./p2p.ts";
@@ -95,6 +97,7 @@ export interface NodeApi extends AddApi, CatApi, GetApi, LsApi, MountApi, RefsAp
   readonly isOnline: IsOnlineApi;
   readonly key: KeyApi;
   readonly log: LogApi;
+  readonly multibase: MultibaseApi;
   readonly name: NameApi;
   readonly object: ObjectApi;
   readonly p2p: P2pApi;
@@ -136,6 +139,7 @@ export function nodeApi(node: LowLevelNode): NodeApi {
     isOnline: isOnlineApi(node),
     key: keyApi(node),
     log: logApi(node),
+    multibase: multibaseApi(),
     name: nameApi(node),
     object: objectApi(node),
     p2p: p2pApi(node),

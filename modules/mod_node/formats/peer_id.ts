@@ -2,7 +2,7 @@
 import { peerIdFromMultihash } from "@libp2p/peer-id";
 import { base58btc } from "multiformats/bases/base58";
 import { decode as decodeMultihash } from "multiformats/hashes/digest";
-import { NodeError } from "../util/errors.ts";
+import { failure, NodeError } from "../util/errors.ts";
 import { codecName, libp2pKey } from "./cid/codecs.ts";
 import { multibaseNamed } from "./cid/multibase.ts";
 import { parseCid } from "./cid/text.ts";
@@ -18,7 +18,8 @@ export function parsePeerId(text: string): PeerId {
     return peerIdFromMultihash(cid.multihash);
   } catch (error) {
     if (error instanceof NotAKey) throw error;
-    throw new NodeError(`failed to parse peer ID: ${(error as Error).message}`, { cause: error });
+    const { message, details } = error as NodeError;
+    throw failure("INVALID_PEER_ID", { reason: message, later: details?.later ?? message }, error);
   }
 }
 

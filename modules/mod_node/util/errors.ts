@@ -27,8 +27,12 @@ export const failures = {
   HASH_SHORT: "hashes must be at 20 least bytes long",
   HASH_UNAVAILABLE: "unknown multihash code {code} (0x{hex}): no such hash registered",
   // Paths and names
+  DAG_NOT_TRAVERSED: "error traversing DAG: {reason}",
   INVALID_CID: "{reason}",
   INVALID_PATH: "invalid path {path}: {reason}",
+  INVALID_PEER_ID: "failed to parse peer ID: {reason}",
+  MULTIBASE_UNKNOWN: "Unsupported multibase encoding: {name}",
+  NO_KEY: "no such link found",
   NO_LINK: "no link named {name} under {cid}",
   NAME_NOT_FOUND: "could not resolve name",
   IS_DIRECTORY: "this dag node is a directory",

@@ -60,8 +60,8 @@ test("long files, long functions and packages that are not declared are found", 
   }
 });
 
-test("commands translate, and are under 3,600 lines together", () => {
+test("commands translate, and are under 5,500 lines together", () => {
   const files = globSync("modules/mod_http_api/commands/**/*.ts", { cwd: root });
   const total = files.reduce((sum, file) => sum + readFileSync(join(root, file), "utf8").split("\n").length - 1, 0);
-  assert.ok(total > 0 && total < 3600, `${total} lines`);
+  assert.ok(total > 0 && total < 5500, `${total} lines`);
 });

@@ -1,6 +1,7 @@
 /** Writes DAGs as archives ("CARv1 specification"), for `dag export`. */
 import type { CID } from "multiformats/cid";
 import type { BufferPool } from "../../storage/blockstore/buffer_pool.ts";
+import type { NodeError } from "../../util/errors.ts";
 import type { ReadBlock } from "../dag/reader.ts";
 import { walk } from "../dag/walk.ts";
 import { writeCar } from "./write.ts";
@@ -9,6 +10,8 @@ export interface ExportOptions {
   readonly signal?: AbortSignal | undefined;
   /** The pool that `read` takes its buffers from. Whoever consumes the pieces releases each to it after use. */
   readonly buffers?: BufferPool | undefined;
+  /** Leave out blocks below the root that `read` does not find. */
+  readonly partial?: boolean | undefined;
 }
 
 /** An archive of a block and everything below it: parents before children, links in order, each block once. */
@@ -16,7 +19,11 @@ export const exportCar = (root: CID, read: ReadBlock, options: ExportOptions = {
   writeCar([root], blocksBelow(root, read, options), options.buffers);
 
 async function* blocksBelow(root: CID, read: ReadBlock, options: ExportOptions) {
-  for await (const { cid, bytes } of walk(root, { read, ...options })) {
+  const { partial = false, ...how } = options;
+  const failed = (cid: CID, error: NodeError) => {
+    if (cid.equals(root) || error.code !== "NODE_NOT_FOUND") throw error;
+  };
+  for await (const { cid, bytes } of walk(root, { read, ...how, ...(partial && { failed }) })) {
     if (bytes !== undefined) yield { cid, bytes };
   }
 }

@@ -16,20 +16,33 @@ const MAX_BATCH_BLOCKS = 1024;
 const MAX_BATCH_BYTES = 1024 * 1024;
 const MAX_BATCHES = 4;
 
+/** What was read, duplicates counted each time. */
+export interface CarCounts {
+  blocks: number;
+  bytes: number;
+}
+
 /**
  * Checks and stores every block of an archive as it comes, in constant memory. A piece of the source is no longer used
  * when the next one is requested.
  *
+ * @param counts is added to
  * @returns the roots of the header
  * @throws NodeError at the first fault; blocks before it may be stored
  */
-export async function importCar(blocks: BlockService, source: AsyncIterable<Uint8Array>): Promise<readonly CID[]> {
+export async function importCar(
+  blocks: BlockService,
+  source: AsyncIterable<Uint8Array>,
+  counts: CarCounts = { blocks: 0, bytes: 0 },
+): Promise<readonly CID[]> {
   const roots: CID[] = [];
   const running: Promise<void>[] = [];
   try {
     for await (const batch of batchesOf(readCar(source, blocks.buffers), (named) => {
       for (const root of named) roots.push(root);
     })) {
+      counts.blocks += batch.length;
+      for (const { bytes } of batch) counts.bytes += bytes.length;
       const work = checkAndPut(blocks, batch);
       // The rejection is seen when the batch is awaited in order.
       work.catch(() => {});

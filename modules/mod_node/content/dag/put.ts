@@ -1,12 +1,13 @@
 /** The inputs of `dag put`, by the encoding of the input and the codec of the block. */
 
-import { dagCbor, dagJson, dagPb, raw } from "../../formats/cid/codecs.ts";
+import { dagCbor, dagJson, dagPb, multicodecNamed, raw } from "../../formats/cid/codecs.ts";
 import { type HashFunction, hashNamed, sha256 } from "../../formats/cid/hashes.ts";
 import { canonicalCborSteps, decodeCborSteps, encodeCborSteps, type Value } from "../../formats/dag_cbor/value.ts";
 import { readPbJson } from "../../formats/dag_json/dag_pb_json.ts";
 import { readDagJsonSteps, readJsonSteps } from "../../formats/dag_json/read.ts";
 import { writeDagJsonSteps } from "../../formats/dag_json/write.ts";
 import { encodePb, parsePb } from "../../formats/dag_pb/dag_pb.ts";
+import { decodeBlockSteps, encodeBlockSteps } from "../../formats/ipld/codec_values.ts";
 import { makeBlock } from "../../storage/blockstore/make_block.ts";
 import type { Block } from "../../storage/blockstore/store.ts";
 import { inSlices, type Steps } from "../../util/async/steps.ts";
@@ -77,6 +78,22 @@ export function nodeMaker(inputName: string, format: string, hashName: string): 
     const made = parse(bytes);
     const block = made instanceof Uint8Array ? made : await inSlices(made);
     return makeBlock(block, { codec: versionZero(codec, hash) ? undefined : codec, hash, length: -1 });
+  };
+}
+
+/**
+ * Makes nodes as later versions of the reference do: codecs by their names in the multicodec table, and CIDs of version 1.
+ *
+ * @throws NodeError for an unknown codec or hash function
+ */
+export function codecNodeMaker(inputCodec: string, storeCodec: string, hashName: string): MakeNode {
+  const input = multicodecNamed(inputCodec);
+  const codec = multicodecNamed(storeCodec);
+  const hash = hashName === "" ? sha256 : hashNamed(hashName);
+  if (hash === undefined) throw new NodeError(`unknown multicodec: ${quote(hashName)}`);
+  return async (bytes) => {
+    const value = await inSlices(decodeBlockSteps(input, bytes));
+    return makeBlock(await inSlices(encodeBlockSteps(codec, value)), { codec, hash, length: -1 });
   };
 }
 

@@ -25,8 +25,9 @@ const neutral: ReadonlyMap<string, Namespace> = new Map([
 /** What is wrong with a path: it has too few components, names no namespace, or its root is no CID. */
 type Fault = "components" | "namespace" | "root";
 
-const invalid = (text: string, reason: string, fault: Fault, cid = "") =>
-  failure("INVALID_PATH", { path: quote(text), reason, fault, cid });
+/** `later`: of a root, why it is none in the words of later versions of the reference. */
+const invalid = (text: string, reason: string, fault: Fault, later = "") =>
+  failure("INVALID_PATH", { path: quote(text), reason, fault, later });
 
 /** Removes empty components and `.`, and resolves `..`, as Go cleans paths. */
 export function clean(parts: readonly string[]): string[] {
@@ -97,7 +98,7 @@ function rootCid(text: string, root: string, prefix: string, fault: Fault = "roo
     const hint = lowercased
       ? " (possible lowercased CIDv0; consider converting to a case-agnostic CIDv1, such as base32)"
       : "";
-    const { message } = error as Error;
-    throw invalid(text, `${prefix}${message}${hint}`, fault, message);
+    const { message, details } = error as NodeError;
+    throw invalid(text, `${prefix}${message}${hint}`, fault, String(details?.later));
   }
 }

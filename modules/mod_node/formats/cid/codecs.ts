@@ -1,10 +1,14 @@
 /** Names of codecs as the reference has them (go-cid 0.0.7), in the order of their numbers. */
+import { NodeError } from "../../util/errors.ts";
+import { quote } from "../../util/go/text.ts";
 
 export const raw = 0x55;
 export const dagPb = 0x70;
 export const dagCbor = 0x71;
 export const libp2pKey = 0x72;
 export const dagJson = 0x0129;
+export const cbor = 0x51;
+export const json = 0x0200;
 
 export const codecs: ReadonlyMap<string, number> = new Map([
   ["raw", raw],
@@ -73,3 +77,22 @@ export function anyCodec(text: string): number | undefined {
   if (/^0x[0-9a-f]{1,8}$/i.test(text)) return Number(text);
   return codecNamed(text) ?? laterNames.get(text);
 }
+
+/** The multicodec table, where `cbor` and `protobuf` are not the codecs that go-ipfs 0.9 means by these words. */
+const multicodecs: ReadonlyMap<string, number> = new Map([
+  ...codecs,
+  ...laterNames,
+  ["protobuf", 0x50],
+  ["cbor", cbor],
+]);
+const laterNamesByCode = new Map([...multicodecs].map(([name, code]) => [code, name]));
+
+/** By its name in the multicodec table, or by its number (`0x70`, `112`). @throws NodeError */
+export function multicodecNamed(text: string): number {
+  const code = multicodecs.get(text) ?? (/^(?:0x[0-9a-f]{1,8}|\d{1,9})$/i.test(text) ? Number(text) : undefined);
+  if (code === undefined) throw new NodeError(`unknown multicodec: ${quote(text)}`);
+  return code;
+}
+
+/** The name in the multicodec table, as later versions of the reference write it: `dag-pb`, not `protobuf`. */
+export const multicodecName = (code: number): string | undefined => laterNamesByCode.get(code);

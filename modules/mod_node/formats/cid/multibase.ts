@@ -14,9 +14,10 @@ import {
 import { base36, base36upper } from "multiformats/bases/base36";
 import { base58btc, base58flickr } from "multiformats/bases/base58";
 import { base64, base64pad, base64url, base64urlpad } from "multiformats/bases/base64";
+import { base256emoji } from "multiformats/bases/base256emoji";
 import { identity } from "multiformats/bases/identity";
 import type { MultibaseCodec } from "multiformats/bases/interface";
-import { NodeError } from "../../util/errors.ts";
+import { failure, NodeError } from "../../util/errors.ts";
 import { replaceBaseX } from "./patches/multiformats/base_x.ts";
 import { replaceLongBase32 } from "./patches/multiformats/base32.ts";
 
@@ -49,6 +50,9 @@ export const bases: readonly Base[] = [
   base58btc,
 ].sort((one, other) => one.prefix.charCodeAt(0) - other.prefix.charCodeAt(0));
 
+/** Those of later versions of the reference (go-multibase 0.2.0). */
+export const laterBases: readonly Base[] = [...bases, base256emoji];
+
 const byName = new Map<string, Base>(
   bases.flatMap((base) => [[base.name, base] as const, [base.prefix, base] as const]),
 );
@@ -59,8 +63,25 @@ export const multibaseOfPrefix = (prefix: string): Base | undefined => byPrefix.
 /** By name or by prefix character. @throws NodeError with the reference's text */
 export function multibaseNamed(name: string): Base {
   const base = byName.get(name);
-  if (base === undefined) throw new NodeError(`Unsupported multibase encoding: ${name}`);
+  if (base === undefined) throw failure("MULTIBASE_UNKNOWN", { name });
   return base;
 }
+
+const laterByName = new Map<string, Base>(
+  laterBases.flatMap((base) => [
+    [base.name, base],
+    [base.prefix, base],
+  ]),
+);
+
+/** By name or prefix character, of `laterBases`. @throws NodeError with the text of later versions */
+export function laterBaseNamed(name: string): Base {
+  const base = laterByName.get(name);
+  if (base === undefined) throw new NodeError(`unsupported multibase encoding: ${name}`);
+  return base;
+}
+
+/** By the first character of a text, of `laterBases`. */
+export const laterBaseOf = (text: string): Base | undefined => laterBases.find(({ prefix }) => text.startsWith(prefix));
 
 export { base32, base58btc };

@@ -23,21 +23,26 @@ export interface CidWithBase {
 
 /** The CID, and the base that it is written in. @throws NodeError as `parseCid` */
 export function parseCidWithBase(text: string): CidWithBase {
+  const { bytes, base } = inTurn("invalid cid", () => read(text));
+  return { cid: inTurn("invalid cid: invalid cid", () => castCid(bytes)), base };
+}
+
+/** `later`: what later versions of the reference write before the reason, and once more for what is in the bytes. */
+function inTurn<T>(later: string, work: () => T): T {
   try {
-    return read(text);
+    return work();
   } catch (error) {
-    throw error instanceof NodeError ? failure("INVALID_CID", { reason: error.message }, error) : error;
+    if (!(error instanceof NodeError)) throw error;
+    throw failure("INVALID_CID", { reason: error.message, later: `${later}: ${error.message}` }, error);
   }
 }
 
-function read(text: string): CidWithBase {
+function read(text: string): { readonly bytes: Uint8Array; readonly base: Base } {
   if (text.length < 2) throw new NodeError("cid too short");
-  if (text.length === 46 && text.startsWith("Qm")) {
-    return { cid: castCid(multihashOf(text)), base: base58btc };
-  }
+  if (text.length === 46 && text.startsWith("Qm")) return { bytes: multihashOf(text), base: base58btc };
   const base = multibaseOfPrefix(text.charAt(0));
   if (base === undefined) throw new NodeError("selected encoding not supported");
-  return { cid: castCid(decodeMultibase(base, text)), base };
+  return { bytes: decodeMultibase(base, text), base };
 }
 
 /** The multihash of a version 0 text. */

@@ -1,7 +1,8 @@
 /** Values of the "IPLD Data Model" in memory, and as CBOR. */
 import type { CID } from "multiformats/cid";
 import { atOnce, ITEMS_PER_STEP, type Steps, sortedSteps } from "../../util/async/steps.ts";
-import { NodeError } from "../../util/errors.ts";
+import { failure, NodeError } from "../../util/errors.ts";
+import { quote } from "../../util/go/text.ts";
 import type { CborReader } from "./reader.ts";
 import { binary, type CborScalar, visitCborSteps } from "./visit.ts";
 
@@ -290,6 +291,6 @@ export function member(value: Value, name: string): Value {
   if (!(value instanceof Map))
     throw new NodeError("tried to resolve through object that had no links", { code: "NO_LINK" });
   const found = value.get(binary(Buffer.from(name)));
-  if (found === undefined) throw new NodeError("no such link found", { code: "NO_LINK" });
+  if (found === undefined) throw failure("NO_KEY", { key: quote(name) });
   return found;
 }

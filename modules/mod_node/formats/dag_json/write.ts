@@ -42,6 +42,41 @@ export function* writeDagJsonSteps(value: Value): Steps<Uint8Array> {
   return Buffer.from(yield* write(value, dagJson));
 }
 
+/** Plain JSON as Kubo writes it: a tab for each level. @throws NodeError for bytes */
+export function* writePlainJsonSteps(value: Value): Steps<Uint8Array> {
+  const plain = {
+    ...dagJson,
+    bytes: () => {
+      throw new NodeError("cannot encode bytes in this codec");
+    },
+  };
+  return Buffer.from(yield* writeIndented(value, plain));
+}
+
+function* writeIndented(value: Value, form: Form): Steps<string> {
+  const parts = new TextCollector();
+  const counts: number[] = [];
+  const line = () => parts.push("\n", "\t".repeat(counts.length));
+  yield* visitValueSteps(value, () => 0, {
+    enter(container) {
+      parts.push(container instanceof Map ? "{" : "[");
+      counts.push(0);
+    },
+    leave(container) {
+      if (counts.pop() !== 0) line();
+      parts.push(container instanceof Map ? "}" : "]");
+    },
+    item(at) {
+      counts[counts.length - 1] = at + 1;
+      if (at > 0) parts.push(",");
+      line();
+    },
+    key: (key) => parts.push(form.text(key), ": "),
+    scalar: (scalar) => parts.push(scalarText(scalar, form)),
+  });
+  return `${parts.text}\n`;
+}
+
 function* write(value: Value, form: Form): Steps<string> {
   const parts = new TextCollector();
   let depth = 0;

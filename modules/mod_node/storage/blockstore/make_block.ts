@@ -1,6 +1,6 @@
 /** Makes blocks from given bytes, with a CID of the caller's choice, as `block/put` does. */
 
-import { anyCodec, dagPb } from "../../formats/cid/codecs.ts";
+import { anyCodec, dagPb, multicodecNamed } from "../../formats/cid/codecs.ts";
 import { type HashFunction, hashNamed, multihash, sha256 } from "../../formats/cid/hashes.ts";
 import { makeCid } from "../../formats/cid/make.ts";
 import { readAll } from "../../util/async/read_all.ts";
@@ -33,6 +33,17 @@ export function readBlockBody(
   );
 }
 
+/** @throws NodeError for more bytes than peers exchange, in the words of later versions of the reference */
+export function requireSize({ length }: Uint8Array, most = Number.POSITIVE_INFINITY): void {
+  if (length <= most) return;
+  throw new NodeError(
+    `produced block is over ${most / MEBIBYTE}MiB: big blocks can't be exchanged with other peers. ` +
+      "consider using UnixFS for automatic chunking of bigger files, or pass --allow-big-block to override",
+  );
+}
+
+const MEBIBYTE = 1024 * 1024;
+
 export interface BlockFormat {
   /** Undefined: CID version 0, which has one codec and one hash function. */
   readonly codec: number | undefined;
@@ -54,6 +65,14 @@ export function blockFormat(format: string, hashName: string, length: number): B
   const codec = anyCodec(name);
   if (codec === undefined) throw new NodeError(`unrecognized format: ${name}`);
   return { codec, hash, length };
+}
+
+/** CIDs of version 1: `codec` is a name or number of the multicodec table. @throws NodeError */
+export function codecFormat(codec: string, hashName: string, length: number): BlockFormat {
+  const code = multicodecNamed(codec);
+  const hash = hashNamed(hashName);
+  if (hash === undefined) throw new NodeError(`unrecognized multihash function: ${hashName}`);
+  return { codec: code, hash, length };
 }
 
 /** @throws NodeError when the digest cannot be made */

@@ -104,8 +104,13 @@ describe("texts of failures", () => {
     const missing = failure("BLOCK_NOT_FOUND", { cid: "bafy" });
     assert.equal(wordingOf(missing, levels["0.9"]), "blockservice: key not found");
     assert.equal(today(missing), "block was not found locally (offline): ipld: could not find bafy");
-    const path = failure("INVALID_PATH", { path: '"/ipfs/bad"', reason: "no", fault: "root", cid: "cid too short" });
-    assert.equal(today(path), 'invalid path "/ipfs/bad": invalid cid: invalid cid: cid too short');
+    const path = failure("INVALID_PATH", {
+      path: '"/ipfs/x"',
+      reason: "no",
+      fault: "root",
+      later: "invalid cid: short",
+    });
+    assert.equal(today(path), 'invalid path "/ipfs/x": invalid cid: short');
   });
 
   test("are those of the node where a detail is missing, and for all else", () => {

@@ -1,0 +1,68 @@
+/** Blocks as values of the data model, and back, for every codec that `dag get` and `dag put` convert between. */
+import type { Steps } from "../../util/async/steps.ts";
+import { NodeError } from "../../util/errors.ts";
+import { cbor, dagCbor, dagJson, dagPb, json, multicodecName, raw } from "../cid/codecs.ts";
+import { decodeCborSteps, encodeCborSteps, type Value } from "../dag_cbor/value.ts";
+import { readDagJsonSteps } from "../dag_json/read.ts";
+import { writeDagJsonSteps, writePlainJsonSteps } from "../dag_json/write.ts";
+import { decodeDagPb, encodeDagPb } from "../dag_pb/pb_object.ts";
+import { linksInSteps } from "./data_model.ts";
+import { fromJs, toJsSteps } from "./js_values.ts";
+
+interface ValueCodec {
+  readonly decode: (bytes: Uint8Array) => Steps<Value>;
+  readonly encode: (value: Value) => Steps<Uint8Array>;
+}
+
+const bytesAlone: ValueCodec = {
+  *decode(bytes) {
+    yield;
+    return bytes;
+  },
+  *encode(value) {
+    yield;
+    if (!(value instanceof Uint8Array)) throw new NodeError("only bytes can be written as raw");
+    return value;
+  },
+};
+
+const pb: ValueCodec = {
+  *decode(bytes) {
+    yield;
+    return fromJs(decodeDagPb(bytes));
+  },
+  *encode(value) {
+    return encodeDagPb(yield* toJsSteps(value));
+  },
+};
+
+const codecs: ReadonlyMap<number, ValueCodec> = new Map([
+  [raw, bytesAlone],
+  [dagPb, pb],
+  [dagCbor, { decode: decodeCborSteps, encode: encodeCborSteps }],
+  [dagJson, { decode: readDagJsonSteps, encode: writeDagJsonSteps }],
+  [cbor, { decode: decodeCborSteps, encode: withoutLinks(encodeCborSteps) }],
+  [json, { decode: readDagJsonSteps, encode: withoutLinks(writePlainJsonSteps) }],
+]);
+
+/** Codecs that have no form for links. */
+function withoutLinks(encode: ValueCodec["encode"]): ValueCodec["encode"] {
+  return function* (value) {
+    const links = yield* linksInSteps(value);
+    if (links.length > 0) throw new NodeError("cannot encode links in this codec");
+    return yield* encode(value);
+  };
+}
+
+function codecOf(code: number): ValueCodec {
+  const codec = codecs.get(code);
+  if (codec === undefined)
+    throw new NodeError(`no codec is known for ${multicodecName(code) ?? `0x${code.toString(16)}`}`);
+  return codec;
+}
+
+/** In steps. @throws NodeError for a codec that is not known, and for bytes that are none of it */
+export const decodeBlockSteps = (code: number, bytes: Uint8Array): Steps<Value> => codecOf(code).decode(bytes);
+
+/** In steps. @throws NodeError likewise, for a value that the codec has no form for */
+export const encodeBlockSteps = (code: number, value: Value): Steps<Uint8Array> => codecOf(code).encode(value);

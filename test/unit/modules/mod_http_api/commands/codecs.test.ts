@@ -1,0 +1,60 @@
+/** Nodes and blocks in the codecs of today, at both levels. */
+import assert from "node:assert/strict";
+import { after, before, describe, test } from "node:test";
+import { type RpcHost, startRpc } from "./support.ts";
+
+describe("at the level 0.43", () => {
+  let host: RpcHost;
+  before(async () => {
+    host = await startRpc({ api_level: "0.43" });
+  });
+  after(() => host?.stop());
+
+  const put = async (query: string, node: string) => {
+    const { lines } = await host.call(`dag/put?${query}`, { node });
+    return (lines[0] as { Cid: Record<string, string> }).Cid["/"] as string;
+  };
+  const get = async (path: string, codec = "dag-json") => {
+    const { text } = await host.call(`dag/get?arg=${path}&output-codec=${codec}`);
+    return text;
+  };
+
+  test("a value goes through the codecs that have a form for it, and comes back the same", async () => {
+    const node = '{"a":[1,-2,1.5,null,true],"b":{"/":{"bytes":"aGVsbG8"}},"t":"ü"}';
+    for (const codec of ["dag-cbor", "dag-json"])
+      assert.equal(await get(await put(`store-codec=${codec}`, node)), node);
+    const plain = '{"a":[1,-2,1.5,null,true],"t":"ü"}';
+    for (const codec of ["cbor", "json"]) assert.equal(await get(await put(`store-codec=${codec}`, plain)), plain);
+    assert.equal(
+      await get(await put("", plain), "json"),
+      '{\n\t"a": [\n\t\t1,\n\t\t-2,\n\t\t1.5,\n\t\tnull,\n\t\ttrue\n\t],\n\t"t": "ü"\n}\n',
+    );
+    const raw = await put("store-codec=raw", '{"/":{"bytes":"aGVsbG8"}}');
+    assert.equal(await get(raw), '{"/":{"bytes":"aGVsbG8"}}');
+    assert.equal(await get(raw, "raw"), "hello");
+  });
+
+  test("a value that a codec has no form for is a failure that says so", async () => {
+    const cid = await put("", '{"l":{"/":"bafkqaaa"},"b":{"/":{"bytes":"AA"}}}');
+    for (const [codec, message] of [
+      ["json", /cannot encode links/],
+      ["cbor", /cannot encode links/],
+      ["raw", /only bytes/],
+      ["dag-pb", /./],
+      ["odd", /unknown multicodec: "odd"/],
+    ] as const) {
+      const [status, text] = await host.failure(`dag/get?arg=${cid}&output-codec=${codec}`);
+      assert.equal(status, 500, codec);
+      assert.match(String(text), message);
+    }
+    assert.deepEqual(await host.failure(`dag/get?arg=${cid}/x`), [500, 'key not found: "x"']);
+  });
+
+  test("a block over 2 MiB needs allow-big-block", async () => {
+    const big = { data: "x".repeat(2 * 1024 * 1024 + 1) };
+    const [status, text] = await host.failure("block/put", big);
+    assert.equal(status, 500);
+    assert.match(String(text), /^produced block is over 2MiB/);
+    assert.equal((await host.call("block/put?allow-big-block=true", big)).status, 200);
+  });
+});
