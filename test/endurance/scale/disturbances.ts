@@ -15,6 +15,8 @@ const FAULTS: readonly HttpFault[] = [SLOW_DOWN, INTERNAL_ERROR, "reset", "lost"
 /** Of requests. */
 const FAULTY = 0.2;
 const SLOW_MS = 300;
+/** For which objects of merged segments stay: hosts meet some that are gone. */
+const GRACE_SECONDS = 10;
 /** Bytes in a second. */
 const TRICKLE = 1024;
 
@@ -40,7 +42,7 @@ export class Engines implements AsyncDisposable {
     const sql = await Postgres.start();
     const standby = await sql.standby({ synchronous: true });
     const url = `postgres://postgres@127.0.0.1:${sql.port},127.0.0.1:${standby.port}/postgres?schema=scale`;
-    return new Engines({ ...settings, endpoint: proxy.endpoint, sql: url }, proxy, sql, standby);
+    return new Engines({ ...settings, endpoint: proxy.endpoint, sql: url, grace: GRACE_SECONDS }, proxy, sql, standby);
   }
 
   /** Without an end: nothing of a primary that was lost comes back. */

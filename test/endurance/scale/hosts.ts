@@ -5,19 +5,61 @@ import type { StoreSettings } from "#test/support/engines/shared_store.ts";
 import { apiOffline, RpcServer } from "#test/support/rpc_server.ts";
 import type { Host } from "./works.ts";
 
-/** On a host that is named, from its folder: that of a new one is made. */
-export async function startHost(folder: string, name: string, store: StoreSettings): Promise<Host> {
-  const own = join(folder, name);
-  await mkdir(own, { recursive: true });
-  const server = await RpcServer.start({
-    folder: own,
-    env: { ...apiOffline, MODHOST_NODE_STORE: JSON.stringify(store) },
-  });
-  try {
-    const { ID: id } = (await (await server.call("id")).json()) as { ID: string };
-    return { name, id, server };
-  } catch (error) {
-    await server.stop();
-    throw error;
+/** They end with the process that started them. */
+export class Hosts implements AsyncDisposable {
+  readonly #folder: string;
+  readonly #store: StoreSettings;
+  /** Flags of Node. */
+  readonly #flags: readonly string[];
+  readonly #hosts = new Map<string, Host>();
+  readonly #end = () => {
+    for (const { server } of this.#hosts.values()) void server.kill();
+  };
+
+  constructor(folder: string, store: StoreSettings, flags: readonly string[] = []) {
+    this.#folder = folder;
+    this.#store = store;
+    this.#flags = flags;
+    process.once("exit", this.#end);
+  }
+
+  /** Those that run. */
+  get all(): readonly Host[] {
+    return [...this.#hosts.values()].sort((one, other) => one.name.localeCompare(other.name));
+  }
+
+  folderOf(name: string): string {
+    return join(this.#folder, name);
+  }
+
+  async startAll(count: number): Promise<void> {
+    await Promise.all(Array.from({ length: count }, (_, at) => this.start(`host${at + 1}`)));
+  }
+
+  /** In a folder that has its name: that of a new one is made. */
+  async start(name: string): Promise<Host> {
+    const folder = this.folderOf(name);
+    await mkdir(folder, { recursive: true });
+    const env = { ...apiOffline, MODHOST_NODE_STORE: JSON.stringify(this.#store) };
+    const server = await RpcServer.start({ folder, env, nodeFlags: this.#flags });
+    try {
+      const { ID: id } = (await (await server.call("id")).json()) as { ID: string };
+      const host = { name, id, server };
+      this.#hosts.set(name, host);
+      return host;
+    } catch (error) {
+      await server.stop();
+      throw error;
+    }
+  }
+
+  async kill({ name, server }: Host): Promise<void> {
+    this.#hosts.delete(name);
+    await server.kill("SIGKILL");
+  }
+
+  async [Symbol.asyncDispose](): Promise<void> {
+    await Promise.all(this.all.map(({ server }) => server.stop()));
+    process.off("exit", this.#end);
   }
 }

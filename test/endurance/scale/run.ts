@@ -1,21 +1,24 @@
 /**
- * `npm run test:scale -- [--cycles 100] [--hosts 3] [--seed N] [--kills | --faults]`: hosts on one store are used at the same time through all
- * of them; each cycle kills one of them with -9 and starts it again, every fourth one takes an engine away instead, and one in the middle
- * has PostgreSQL fail over to a standby. `--kills`: the engines are left alone; `--faults`: each cycle takes an engine away. What
- * every host answers is held against one history.
+ * `npm run test:scale -- [--cycles 100 | --minutes 10] [--hosts 3] [--seed N] [--kills | --faults]`: hosts on one store are used at the same
+ * time through all of them; each cycle kills one of them with -9 and starts it again, every fourth one takes an engine away instead, and one
+ * in the middle has PostgreSQL fail over to a standby. `--kills`: the engines are left alone; `--faults`: each cycle takes an engine
+ * away. What every host answers is held against one history. `--minutes`: nobody is killed, each minute takes an engine away, and what
+ * hosts and the store hold afterwards must not grow.
  */
 import { mkdtemp, rm } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { parseArgs } from "node:util";
-import { noSharedStore, sharedStore } from "#test/support/engines/shared_store.ts";
+import { noSharedStore } from "#test/support/engines/shared_store.ts";
 import { Random } from "../fuzz/random.ts";
+import { churnHosts } from "./churn.ts";
 import { Engines } from "./disturbances.ts";
 import { scaleCycles } from "./scale.ts";
 
 const { values } = parseArgs({
   options: {
     cycles: { type: "string", default: "100" },
+    minutes: { type: "string" },
     hosts: { type: "string", default: "3" },
     seed: { type: "string", default: String(Math.floor(Math.random() * 2 ** 31)) },
     kills: { type: "boolean", default: false },
@@ -40,20 +43,30 @@ const stuck = setTimeout(() => {
   console.log(`seed ${seed}: a cycle did not end within ${MAX_CYCLE_MS / 60_000} minutes; the hosts are in ${folder}`);
   process.exit(1);
 }, MAX_CYCLE_MS);
-const engines = values.kills ? undefined : await Engines.start();
+const report = (line: string) => {
+  console.log(line);
+  stuck.refresh();
+};
 try {
-  const { settings: store } = engines ?? (await sharedStore());
+  const wrong = values.minutes === undefined ? await killed() : await churned(Number(values.minutes));
+  for (const line of wrong) console.log(`wrong: ${line}`);
+  console.log(`seed ${seed}: ${wrong.length === 0 ? "1 passed, 0 failed" : "0 passed, 1 failed"}`);
+  process.exitCode = wrong.length === 0 ? 0 : 1;
+} finally {
+  clearTimeout(stuck);
+  await rm(folder, { recursive: true, force: true });
+}
+
+/** What was wrong. */
+async function killed(): Promise<readonly string[]> {
+  await using engines = await Engines.start();
   const random = new Random(seed + 1);
   const disturb = (cycle: number) => {
-    if (engines === undefined || cycle % CYCLES_PER_FAULT !== 0) return undefined;
+    if (values.kills || cycle % CYCLES_PER_FAULT !== 0) return undefined;
     const middle = CYCLES_PER_FAULT * Math.ceil(cycles / CYCLES_PER_FAULT / 2);
     return cycle === middle ? engines.failover : engines.next(random);
   };
-  const report = (line: string) => {
-    console.log(line);
-    stuck.refresh();
-  };
-  const options = { folder, store, seed, cycles, hosts: Number(values.hosts), disturb, report };
+  const options = { folder, store: engines.settings, seed, cycles, hosts: Number(values.hosts), disturb, report };
   const { acknowledged, refused, kills, phases, faults, orphans, counts, wrong } = await scaleCycles(options);
   const within = Object.entries(phases).map(([phase, times]) => `${times} in ${phase}`);
   console.log(
@@ -62,11 +75,18 @@ try {
   for (const [fault, times] of Object.entries(faults).sort()) console.log(`  ${fault}: ${times}`);
   console.log(`${orphans} objects that nothing lists were left behind, and swept`);
   for (const [command, count] of Object.entries(counts).sort()) console.log(`  ${command}: ${count}`);
-  for (const line of wrong) console.log(`wrong: ${line}`);
-  console.log(`seed ${seed}: ${wrong.length === 0 ? "1 passed, 0 failed" : "0 passed, 1 failed"}`);
-  process.exitCode = wrong.length === 0 ? 0 : 1;
-} finally {
-  clearTimeout(stuck);
-  await engines?.[Symbol.asyncDispose]();
-  await rm(folder, { recursive: true, force: true });
+  return wrong;
+}
+
+/** What was wrong, and what grew. */
+async function churned(minutes: number): Promise<readonly string[]> {
+  await using engines = await Engines.start();
+  const { settings: store } = engines;
+  const next = (random: Random) => engines.next(random);
+  const hosts = Number(values.hosts);
+  const { acknowledged, refused, wrong } = await churnHosts({ folder, store, seed, minutes, hosts, next, report });
+  console.log(
+    `${acknowledged} changes answered with success, ${refused} calls refused with 503 while an engine was away`,
+  );
+  return wrong;
 }

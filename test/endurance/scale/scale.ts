@@ -1,15 +1,15 @@
 /** Kills hosts of one store at random moments while clients use all of them, and holds what each answers against the others. */
 import { setTimeout as sleep } from "node:timers/promises";
 import type { StoreSettings } from "#test/support/engines/shared_store.ts";
-import { eventually } from "#test/support/eventually.ts";
 import { Random } from "../fuzz/random.ts";
 import { auditStore } from "./audit.ts";
 import type { Disturbance } from "./disturbances.ts";
 import { History } from "./history.ts";
-import { startHost } from "./hosts.ts";
+import { Hosts } from "./hosts.ts";
+import { disturbed, Load } from "./load.ts";
 import { EMPTY_DIRECTORY, observe } from "./observe.ts";
 import { PHASES, type Phase, Phases } from "./phases.ts";
-import { type Host, isGone, Works } from "./works.ts";
+import { Works } from "./works.ts";
 
 export interface ScaleOptions {
   readonly folder: string;
@@ -42,7 +42,6 @@ export interface ScaleResult {
   readonly wrong: readonly string[];
 }
 
-const WORKERS_A_HOST = 2;
 /** Changes that are answered in a part of a cycle at least: before the host is lost, while it is, and after. */
 const CHANGES = 12;
 /** Milliseconds from the beginning of what a host is killed in, at most. */
@@ -53,31 +52,24 @@ export async function scaleCycles(options: ScaleOptions): Promise<ScaleResult> {
   const { collecting = true, calls = Number.POSITIVE_INFINITY } = options;
   const history = new History();
   const random = new Random(seed);
-  const hosts = new Map<string, Host>();
-  const works = new Works(history, random, { hosts: () => [...hosts.values()], collecting });
+  const hosts = new Hosts(folder, store);
+  const works = new Works(history, random, { hosts: () => hosts.all, collecting });
   let kills = 0;
   const phases = { add: 0, commit: 0, gc: 0, merge: 0 };
   using watch = new Phases(store.sql);
   const disturbances: Record<string, number> = {};
-  const start = async (name: string) => hosts.set(name, await startHost(folder, name, store));
-  const names = Array.from({ length: count }, (_, at) => `host${at + 1}`);
-  // Where the run is given up.
-  const end = () => {
-    for (const { server } of hosts.values()) void server.kill();
-  };
-  process.once("exit", end);
   try {
-    await Promise.all(names.map(start));
-    await works.begin(hosts.get(names[0] as string) as Host);
+    await hosts.startAll(count);
+    await works.begin(random.pick(hosts.all));
     // A new repo publishes it.
-    history.settle(new Map(names.map((name) => [`name ${name}`, `/ipfs/${EMPTY_DIRECTORY}`])));
+    history.settle(new Map(hosts.all.map(({ name }) => [`name ${name}`, `/ipfs/${EMPTY_DIRECTORY}`])));
     for (let cycle = 1; cycle <= cycles && history.wrong.length === 0; cycle += 1) {
       await using load = new Load(works, history, calls);
-      for (const host of hosts.values()) load.on(host);
+      for (const host of hosts.all) load.on(host);
       await load.changes(random.below(CHANGES) + 1);
       const disturbance = disturb(cycle);
       if (disturbance === undefined) {
-        const victim = hosts.get(random.pick(names)) as Host;
+        const victim = random.pick(hosts.all);
         const wanted = PHASES[kills % (collecting ? PHASES.length : 2)] as Phase;
         if (wanted === "gc" || wanted === "merge") load.collect(victim);
         await watch.reached(wanted, victim, () => (load.isIdle ? undefined : works.underWay(victim)));
@@ -85,121 +77,29 @@ export async function scaleCycles(options: ScaleOptions): Promise<ScaleResult> {
         // It goes no further while it is asked what it is at.
         process.kill(victim.server.pid, "SIGSTOP");
         for (const phase of await watch.of(victim, works.underWay(victim))) phases[phase] += 1;
-        hosts.delete(victim.name);
-        await victim.server.kill("SIGKILL");
+        await hosts.kill(victim);
         kills += 1;
         await load.changes(CHANGES);
-        await start(victim.name);
-        load.on(hosts.get(victim.name) as Host);
+        load.on(await hosts.start(victim.name));
       } else {
-        works.disturbed = true;
         disturbances[disturbance.name] = (disturbances[disturbance.name] ?? 0) + 1;
-        await disturbance.begin();
-        await load.made(CHANGES);
-        await disturbance.end();
-        await eventually("every host takes writes again", () => takesWrites([...hosts.values()]), { every: 100 });
+        await disturbed(disturbance, CHANGES, { works, load, hosts: hosts.all });
       }
       await load.changes(CHANGES);
       await load[Symbol.asyncDispose]();
       works.disturbed = false;
-      await observe([...hosts.values()], works, history);
+      await observe(hosts.all, works, history);
       const { acknowledged, wrong } = history;
       report?.(
         `cycle ${cycle}${disturbance === undefined ? "" : `, ${disturbance.name}`}: ${acknowledged} changes, ${works.refused} refused, ${wrong.length} wrong`,
       );
     }
   } finally {
-    await Promise.all([...hosts.values()].map(({ server }) => server.stop()));
-    process.off("exit", end);
+    await hosts[Symbol.asyncDispose]();
   }
   // After a failure the engines are as it left them.
   const { faults, orphans } = history.wrong.length === 0 ? await auditStore(folder, store) : { faults: [], orphans: 0 };
   const { acknowledged, wrong } = history;
   const { refused, counts } = works;
   return { acknowledged, refused, kills, phases, faults: disturbances, orphans, counts, wrong: [...wrong, ...faults] };
-}
-
-async function takesWrites(hosts: readonly Host[]): Promise<boolean> {
-  const query = { arg: "/probe", parents: "true" };
-  const answers = await Promise.all(hosts.map(({ server }) => server.call("files/mkdir", query)));
-  await Promise.all(answers.map((answer) => answer.text()));
-  return answers.every(({ ok }) => ok);
-}
-
-/** Clients of hosts, each with one call after the other until its host is gone or the load ends. */
-class Load implements AsyncDisposable {
-  readonly #works: Works;
-  readonly #history: History;
-  readonly #clients: Promise<void>[] = [];
-  readonly #maxCalls: number;
-  #calls = 0;
-  #active = 0;
-  #failure: unknown;
-  #over = false;
-
-  constructor(works: Works, history: History, maxCalls: number) {
-    this.#maxCalls = maxCalls;
-    this.#works = works;
-    this.#history = history;
-  }
-
-  on(host: Host): void {
-    for (let at = 0; at < WORKERS_A_HOST; at += 1) this.#clients.push(this.#work(host));
-  }
-
-  /** All clients have ended. */
-  get isIdle(): boolean {
-    return this.#active === 0;
-  }
-
-  /** One more call, beside those of the clients. */
-  collect(host: Host): void {
-    this.#clients.push(this.#count(() => this.#works.collect(host)));
-  }
-
-  /** Resolves when so many more changes were answered with success, or all clients have ended. */
-  changes(count: number): Promise<void> {
-    const until = this.#history.acknowledged + count;
-    return this.#until(`${count} changes are answered`, () => this.#history.acknowledged >= until);
-  }
-
-  /** Resolves when so many more calls were made, or all clients have ended. */
-  made(count: number): Promise<void> {
-    const until = this.#calls + count;
-    return this.#until(`${count} calls are made`, () => this.#calls >= until);
-  }
-
-  async #until(what: string, holds: () => boolean): Promise<void> {
-    await eventually(what, () => {
-      if (this.#failure !== undefined) throw this.#failure;
-      return holds() || this.isIdle;
-    });
-  }
-
-  #work(host: Host): Promise<void> {
-    return this.#count(async () => {
-      while (!this.#over && this.#calls < this.#maxCalls && this.#history.wrong.length === 0) {
-        this.#calls += 1;
-        await this.#works.any(host);
-      }
-    });
-  }
-
-  /** A client: what it fails with ends all of them, unless its host is gone. */
-  async #count(client: () => Promise<void>): Promise<void> {
-    this.#active += 1;
-    try {
-      await client();
-    } catch (error) {
-      if (!isGone(error)) this.#failure ??= error;
-    } finally {
-      this.#active -= 1;
-    }
-  }
-
-  async [Symbol.asyncDispose](): Promise<void> {
-    this.#over = true;
-    await Promise.all(this.#clients);
-    if (this.#failure !== undefined) throw this.#failure;
-  }
 }

@@ -43,6 +43,7 @@ type Work = (host: Host) => Promise<unknown>;
 /** Paths and pins that all hosts work on: few, so that they meet. */
 const SHARED_PATHS = 5;
 const MAX_PINS = 30;
+const MAX_COPIES = 40;
 export const FOLDERS = ["/same", "/own", "/copies"] as const;
 const LARGEST = 700 * 1024;
 const EMPTY = "an empty file";
@@ -65,7 +66,9 @@ export class Works {
   readonly #every: () => readonly Host[];
   readonly #works: readonly (readonly [weight: number, work: Work])[];
   #tokens = 0;
+  /** Made, and removed again. */
   #copies = 0;
+  #removed = 0;
 
   constructor(history: History, random: Random, { hosts: every, collecting }: WorksOptions) {
     this.#history = history;
@@ -77,7 +80,7 @@ export class Works {
       [2, (host) => this.#unpin(host)],
       [4, (host) => this.#write(host, `/same/${random.below(SHARED_PATHS)}`)],
       [3, (host) => this.#write(host, `/own/${host.name}-${random.below(3)}`)],
-      [2, (host) => this.#remove(host)],
+      [2, (host) => this.#remove(host, `/same/${random.below(SHARED_PATHS)}`)],
       [2, (host) => this.#copy(host)],
       [4, (host) => this.#readFile(host)],
       [3, (host) => this.#readPinned(host)],
@@ -185,6 +188,7 @@ export class Works {
     this.added.set(cid, token);
     this.#history.changed(host.name, `pin ${cid}`, "pinned");
     await Promise.all(this.#every().map((other) => this.cat(other, cid).catch(goneUnless(other === host))));
+    if (this.#pinned().length > MAX_PINS) await this.#unpin(host);
   }
 
   /** It is there as long as it is pinned. */
@@ -203,8 +207,12 @@ export class Works {
 
   /** One that may still be. */
   #anyPinned(): string | undefined {
-    const pinned = [...this.added.keys()].filter((cid) => this.#history.mayHold(`pin ${cid}`, "pinned"));
+    const pinned = this.#pinned();
     return pinned.length === 0 ? undefined : this.#random.pick(pinned);
+  }
+
+  #pinned(): string[] {
+    return [...this.added.keys()].filter((cid) => this.#history.mayHold(`pin ${cid}`, "pinned"));
   }
 
   async #pin(host: Host): Promise<void> {
@@ -216,7 +224,7 @@ export class Works {
 
   async #unpin(host: Host): Promise<void> {
     const cid = this.#anyPinned();
-    if (cid === undefined || (this.added.size < MAX_PINS && this.#random.chance(0.5))) return;
+    if (cid === undefined) return;
     const asked = () => this.ask(host, "pin/rm", { arg: cid }, { absent: /not pinned/ });
     await this.#change(host, { place: `pin ${cid}`, value: undefined }, asked);
   }
@@ -231,14 +239,17 @@ export class Works {
     await this.#change(host, { place: path, value: token, way: EMPTY }, asked);
   }
 
-  async #remove(host: Host): Promise<void> {
-    const path = `/same/${this.#random.below(SHARED_PATHS)}`;
+  async #remove(host: Host, path: string): Promise<void> {
     const asked = () => this.ask(host, "files/rm", { arg: path }, { absent: /does not exist/ });
     await this.#change(host, { place: path, value: undefined }, asked);
   }
 
   /** A file keeps content whose pin is removed afterwards. */
   async #copy(host: Host): Promise<void> {
+    if (this.#copies - this.#removed >= MAX_COPIES) {
+      this.#removed += 1;
+      return await this.#remove(host, `/copies/${this.#removed}`);
+    }
     const cid = this.#anyPinned();
     if (cid === undefined) return;
     this.#copies += 1;

@@ -34,7 +34,8 @@ export async function* snapshotOf(sql: Sql, schema: string): AsyncGenerator<read
     .cursor(ROWS)
     [Symbol.asyncIterator]();
   for (;;) {
-    const page = await within(STALL_MS, pages.next()).catch((error: Error) => {
+    // At the end the client gives no promise.
+    const page = await within(STALL_MS, Promise.resolve(pages.next())).catch((error: Error) => {
       throw failure("STORE_UNAVAILABLE", { reason: error.message }, error);
     });
     if (page.done) break;

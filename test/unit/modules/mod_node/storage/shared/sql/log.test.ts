@@ -1,5 +1,6 @@
 import assert from "node:assert/strict";
 import { after, test } from "node:test";
+import { setTimeout as sleep } from "node:timers/promises";
 import { memoryMetadata } from "#node/storage/metadata/memory.ts";
 import type { Applier, Commit, Entry } from "#node/storage/shared/log.ts";
 import type { LogClient } from "#node/storage/shared/log_client.ts";
@@ -35,6 +36,7 @@ const newStore = async () => `${(await postgres()).url()}?schema=store_${++store
 class Notes implements Applier {
   position = 0;
   commits: Commit[] = [];
+  settled = async (): Promise<void> => {};
   apply(commit: Commit): void {
     this.commits.push(commit);
   }
@@ -99,7 +101,9 @@ const unlessAway = (error: unknown): undefined => {
 
 test("hosts that open a new store at once share one log, and lose no step of a counter", { skip }, async () => {
   const url = await newStore();
-  const hosts = await Promise.all([hostOf(url), hostOf(url), hostOf(url)]);
+  // Whose beats are rare: round trips are counted.
+  const slowly = { pollMs: 600_000, leaseMs: 3_600_000 };
+  const hosts = await Promise.all([hostOf(url, slowly), hostOf(url, slowly), hostOf(url, slowly)]);
   const count = ({ metadata }: (typeof hosts)[0]) =>
     metadata.transaction((writer) => writer.put("n", bytes(String(Number(text(writer.get("n")) ?? 0) + 1))));
   await Promise.all(hosts.flatMap((host) => Array.from({ length: 20 }, () => count(host))));
@@ -163,6 +167,25 @@ test("a host that is behind the beginning of the log gets what the tables have, 
   assert.deepEqual(sorted(b.notes.commits), sorted(kept));
   assert.equal(text(await b.metadata.get("a")), "2");
   assert.equal(await b.metadata.has("c"), false);
+  await Promise.all([a.close(), b.close()]);
+});
+
+test("a snapshot of several pages comes to its end, however long the host takes to apply each", { skip }, async () => {
+  const url = await newStore();
+  const a = await hostOf(url);
+  const keys = Array.from({ length: 1100 }, (_, at) => `k${at}`);
+  // Commits that end within the first page, the second, and the last.
+  for (const from of [0, 300, 600, 1090]) await a.log.commit(() => write(...keys.slice(from).map((key) => set(key))));
+  await ask(url, "select SCHEMA.trim_log(0, interval '0')");
+  const b = await hostOf(url);
+  // Longer than the database takes to say that there are no more rows.
+  b.notes.settled = () => sleep(100);
+  await b.log.refresh();
+  const found = b.notes.commits.flatMap(({ entries }) =>
+    entries.flatMap((entry) => ("changes" in entry ? entry.changes : [])),
+  );
+  assert.deepEqual(found.map(([key]) => key).sort(), keys.toSorted());
+  assert.equal(b.log.counts.snapshots, 1);
   await Promise.all([a.close(), b.close()]);
 });
 

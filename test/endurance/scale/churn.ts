@@ -1,0 +1,79 @@
+/** Hosts of one store work for minutes while engines fail and come back: what they answer, and what is left of it in them. */
+import { setTimeout as sleep } from "node:timers/promises";
+import type { StoreSettings } from "#test/support/engines/shared_store.ts";
+import { Random } from "../fuzz/random.ts";
+import { auditStore } from "./audit.ts";
+import type { Disturbance } from "./disturbances.ts";
+import { History } from "./history.ts";
+import { Hosts } from "./hosts.ts";
+import { grown, line } from "./leaks/growth.ts";
+import { type Figures, heldBy, StoreFigures } from "./leaks/held.ts";
+import { disturbed, Load } from "./load.ts";
+import { EMPTY_DIRECTORY, observe } from "./observe.ts";
+import { Works } from "./works.ts";
+
+export interface ChurnOptions {
+  readonly folder: string;
+  readonly store: StoreSettings;
+  readonly seed: number;
+  readonly minutes: number;
+  readonly hosts: number;
+  readonly next: (random: Random) => Disturbance;
+  readonly report: (line: string) => void;
+}
+
+export interface ChurnResult {
+  readonly acknowledged: number;
+  readonly refused: number;
+  /** What is wrong with answers, and what grew. */
+  readonly wrong: readonly string[];
+}
+
+const MINUTE_MS = 60_000;
+/** Calls that are made while an engine is away. */
+const CALLS = 12;
+/** What is kept of the log, as the time is short. */
+const KEPT_COMMITS = 500;
+const KEPT_SECONDS = 30;
+
+export async function churnHosts(options: ChurnOptions): Promise<ChurnResult> {
+  const { folder, store, seed, minutes, report } = options;
+  const random = new Random(seed);
+  const history = new History();
+  const hosts = new Hosts(folder, store, [`--import=${new URL("leaks/tell.ts", import.meta.url)}`]);
+  const works = new Works(history, random, { hosts: () => hosts.all, collecting: true });
+  await using figures = new StoreFigures(store);
+  const looks = new Map<string, Figures[]>();
+  const look = (who: string, found: Figures, minute: number) => {
+    looks.set(who, [...(looks.get(who) ?? []), found]);
+    report(`minute ${minute}, ${who}: ${line(found)}`);
+  };
+  try {
+    await hosts.startAll(options.hosts);
+    await works.begin(random.pick(hosts.all));
+    history.settle(new Map(hosts.all.map(({ name }) => [`name ${name}`, `/ipfs/${EMPTY_DIRECTORY}`])));
+    const begin = performance.now();
+    for (let minute = 1; minute <= minutes && history.wrong.length === 0; minute += 1) {
+      await using load = new Load(works, history, Number.POSITIVE_INFINITY);
+      for (const host of hosts.all) load.on(host);
+      const disturbance = options.next(random);
+      await disturbed(disturbance, CALLS, { works, load, hosts: hosts.all });
+      await sleep(Math.max(0, begin + minute * MINUTE_MS - performance.now()));
+      await load[Symbol.asyncDispose]();
+      works.disturbed = false;
+      await observe(hosts.all, works, history);
+      await figures.trim(KEPT_COMMITS, KEPT_SECONDS);
+      report(
+        `minute ${minute}, ${disturbance.name}: ${history.acknowledged} changes, ${works.refused} refused, ${history.wrong.length} wrong`,
+      );
+      for (const { name, server } of hosts.all) look(name, await heldBy(server.pid, hosts.folderOf(name)), minute);
+      look("the store", await figures.all(), minute);
+    }
+  } finally {
+    await hosts[Symbol.asyncDispose]();
+  }
+  const { acknowledged, wrong } = history;
+  const leaks = [...looks].flatMap(([who, found]) => grown(who, found));
+  const { faults } = wrong.length === 0 ? await auditStore(folder, store) : { faults: [] };
+  return { acknowledged, refused: works.refused, wrong: [...wrong, ...leaks, ...faults] };
+}

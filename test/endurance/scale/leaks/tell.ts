@@ -1,0 +1,22 @@
+/** Loaded into a host with `--import`: whoever connects to the socket in its folder is told what its process holds. */
+import { createServer } from "node:net";
+import { isMainThread } from "node:worker_threads";
+import { heapUsed } from "#test/support/heap.ts";
+import { type Held, socketIn } from "./held.ts";
+
+const folder = process.env.MODHOST_DATA_PATH;
+if (isMainThread && folder !== undefined) {
+  const server = createServer((socket) => {
+    socket.on("error", () => {});
+    held().then((found) => socket.end(JSON.stringify(found)));
+  });
+  server.listen(socketIn(folder)).unref();
+}
+
+async function held(): Promise<Held> {
+  const heap = await heapUsed();
+  const { external, rss } = process.memoryUsage();
+  const handles = process.getActiveResourcesInfo();
+  const count = (kind: RegExp) => handles.filter((each) => kind.test(each)).length;
+  return { heap, external, rss, timers: count(/^Timeout$/), sockets: count(/SocketWrap$/) };
+}
