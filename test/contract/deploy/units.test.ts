@@ -4,14 +4,17 @@ import { spawnSync } from "node:child_process";
 import { existsSync, readdirSync, readFileSync } from "node:fs";
 import { mkdir, mkdtemp, rm, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
-import { dirname, join } from "node:path";
+import { basename, dirname, join } from "node:path";
 import { after, before, describe, test } from "node:test";
 import { coreOptions, loadConfig } from "#core/config/index.ts";
 import { sections } from "#test/tools/generate.ts";
 import { project } from "../docs/guides/support.ts";
 
 const shipped = join(project, "config/deploy");
-const units = readdirSync(shipped).filter((name) => /\.(service|socket|timer)$/.test(name));
+const folders = [".", "scale"];
+const units = folders
+  .flatMap((folder) => readdirSync(join(shipped, folder)).map((name) => join(folder, name)))
+  .filter((name) => /\.(service|socket|timer)$/.test(name));
 const services = units.filter((name) => name.endsWith(".service"));
 const textOf = (name: string) => readFileSync(join(shipped, name), "utf8");
 
@@ -37,13 +40,13 @@ describe("systemd", () => {
     // The programs are not installed at their paths here: empty ones take their places.
     for (const name of units) {
       const text = textOf(name).replaceAll(/^(Exec\w+=)(\S+)/gm, (_, key, path) => `${key}${join(root, path)}`);
-      await writeFile(join(root, name), text);
+      await writeFile(join(root, basename(name)), text);
       for (const [, path = ""] of text.matchAll(/^Exec\w+=(\S+)/gm)) {
         await mkdir(dirname(path), { recursive: true });
         await writeFile(path, "", { mode: 0o755 });
       }
     }
-    const files = units.map((name) => join(root, name));
+    const files = units.map((name) => join(root, basename(name)));
     const { status, stderr } = spawnSync("systemd-analyze", ["verify", "--man=no", ...files]);
     assert.deepEqual([String(stderr), status], ["", 0]);
   });
