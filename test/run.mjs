@@ -3,6 +3,7 @@
  * `test/**` file that ends in `.test.ts`.
  *
  * Of folders, and without files, small files share processes: see `support/together.mjs`. A file that is named has its own.
+ * The programs that tests start are bundled then: see `support/bundle.mjs`. Those of files that are named run from source.
  *
  * `--name TEXT` runs the tests whose names hold this text, and loads only the files in which it stands. `--times` ends
  * with how long each file took, in a process of its own. Other options are handed to Node's runner (`--test-only`, ...).
@@ -12,6 +13,7 @@ import { readdirSync, readFileSync, statSync } from "node:fs";
 import { availableParallelism } from "node:os";
 import { join, resolve } from "node:path";
 import { fileURLToPath } from "node:url";
+import { bundle } from "./support/bundle.mjs";
 import { isSociable, together } from "./support/together.mjs";
 
 if (Number.parseInt(process.versions.node, 10) < 24) {
@@ -29,6 +31,8 @@ const [shared, alone] = partition(
 );
 const groups = together(shared.map((file) => resolve(root, file)));
 
+const bundled = files.every((file) => named.includes(file)) ? undefined : await bundle();
+
 const reporter = process.stdout.isTTY ? "spec" : support("reporter.mjs");
 const runner = spawn(
   process.execPath,
@@ -36,6 +40,7 @@ const runner = spawn(
     "--conditions=source",
     `--require=${support("unhooked.cjs")}`,
     `--require=${support("time_limit.cjs")}`,
+    ...(bundled ? [`--require=${bundled.threads}`] : []),
     "--test",
     // A test that hangs fails, instead of holding up the run; one of a busy machine has time, and so have the files that
     // share a process, which have it together.
@@ -56,7 +61,12 @@ const runner = spawn(
     stdio: "inherit",
     // Each file has a process of its own, and so have the programs that it starts: what one has compiled serves all.
     // A busy machine takes its time to load modules: only tests of that bound have a shorter one.
-    env: { NODE_COMPILE_CACHE: join(root, "node_modules/.cache/tests"), MODHOST_LOAD_TIMEOUT: "300", ...process.env },
+    env: {
+      NODE_COMPILE_CACHE: join(root, "node_modules/.cache/tests"),
+      MODHOST_LOAD_TIMEOUT: "300",
+      ...(bundled && { TEST_PROGRAM_HOOK: bundled.program }),
+      ...process.env,
+    },
   },
 );
 for (const signal of ["SIGINT", "SIGTERM"]) process.on(signal, () => runner.kill(signal));

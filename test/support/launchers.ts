@@ -11,7 +11,12 @@ export const nodeLauncher = ours("launch_node.mjs");
  * The flags with which a launcher in a clone starts Node anew when it was started without them: given at once they save
  * the first of the two starts. That a launcher sees to it by itself is shown by `unit/core/cli/launch.test.ts`.
  */
-export const handedFlags: readonly string[] = ["--conditions=source", "--max-semi-space-size=2"];
+export const handedFlags: readonly string[] = [
+  "--conditions=source",
+  "--max-semi-space-size=2",
+  // See `bundle.mjs`.
+  ...(process.env.TEST_PROGRAM_HOOK ? [`--require=${process.env.TEST_PROGRAM_HOOK}`] : []),
+];
 
 /** What Node is given to run such a program, which may be another one: that of an installed package has other flags. */
 export const wordsOf = (file: string): readonly string[] =>

@@ -9,16 +9,16 @@ import { type AddressInfo, createServer } from "node:net";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { after, before, describe, test } from "node:test";
-import { setTimeout as delay } from "node:timers/promises";
 import { WebSocket } from "ws";
 import { createTestHost, type TestHost } from "#core/testing/index.ts";
 import { makeSelfSigned } from "#core/tls/self_signed.ts";
 import type { Module } from "#core/types.ts";
+import { eventually } from "#test/support/eventually.ts";
 import { project } from "../docs/guides/support.ts";
 
 const NAME = "www.example.org";
 /** Milliseconds: a proxy that does not start, or an answer that does not come, ends the test. */
-const LIMIT = { timeout: 30_000 };
+const LIMIT = { timeout: 300_000 };
 /** An address of this machine that is none of trusted_proxies. */
 const CLIENT = "127.0.0.2";
 
@@ -157,10 +157,10 @@ for (const proxy of [nginx, caddy]) {
       running.stderr?.on("data", (data) => {
         said += data;
       });
-      while ((await textOf(ask("/who")).catch(() => "")) === "") {
-        assert.equal(running.exitCode, null, said);
-        await delay(20);
-      }
+      await eventually("the proxy answers", async () => {
+        assert.equal(running?.exitCode, null, said);
+        return (await textOf(ask("/who")).catch(() => "")) !== "";
+      });
     }, LIMIT);
 
     after(async () => {

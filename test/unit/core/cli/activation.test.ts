@@ -10,6 +10,7 @@ import { describe, test } from "node:test";
 import { setTimeout as sleep } from "node:timers/promises";
 import { fileURLToPath } from "node:url";
 import { inheritedSockets } from "#core/cli/handover/activation.ts";
+import { eventually } from "#test/support/eventually.ts";
 import { launcher, wordsOf } from "#test/support/launchers.ts";
 import { Program } from "./spawned.ts";
 
@@ -109,7 +110,7 @@ describe("a server whose sockets are inherited", { concurrency: 2, timeout: 120_
     const [down, up] = await Promise.all(transfers);
     assert.equal(down?.text, "piece\n".repeat(8));
     assert.equal(up?.text, "40");
-    while (pids.size < 2) await sleep(20);
+    await eventually("the other process has answered", () => pids.size === 2);
     isOver = true;
     await Promise.all(load);
     assert.ok(asked > 8);

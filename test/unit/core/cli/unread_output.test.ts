@@ -8,6 +8,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { after, describe, test } from "node:test";
 import { setTimeout as wait } from "node:timers/promises";
+import { eventually } from "#test/support/eventually.ts";
 import { launcher, wordsOf } from "#test/support/launchers.ts";
 import { withoutNode } from "./spawned.ts";
 
@@ -64,12 +65,11 @@ async function start(stdio: ("pipe" | number)[], env: NodeJS.ProcessEnv = {}) {
   const ended = once(child, "exit").then(([code, signal]) => ({ code, signal }));
   void ended.then(() => children.delete(child));
   let port: string | undefined;
-  for (;;) {
-    port = await readFile(portFile, "utf8").catch(() => undefined);
-    if (port !== undefined) break;
+  await eventually("it serves", async () => {
     assert.equal(child.exitCode, null, "it has ended instead of serving");
-    await wait(30);
-  }
+    port = await readFile(portFile, "utf8").catch(() => undefined);
+    return port;
+  });
   const get = async (path: string) => (await fetch(`http://127.0.0.1:${port}/talk${path}`)).text();
   return { child, ended, get };
 }
@@ -146,10 +146,10 @@ describe("a server that nobody listens to", { concurrency: 2 }, () => {
         return 0;
       }
     };
-    while (!log.includes("dropped")) {
+    await eventually("what was dropped is told", () => {
       drained();
-      await wait(5);
-    }
+      return log.includes("dropped");
+    });
     assert.match(log, /The log of requests could not be written \(nobody takes in.*\): \d+ lines were dropped/);
     await running.get("/");
     await holds(running);

@@ -247,7 +247,7 @@ describe("a server that", () => {
 });
 
 describe("a server that", () => {
-  test("sends its body a byte at a time takes memory for the bytes only", { timeout: 20_000 }, async () => {
+  test("sends its body a byte at a time takes memory for the bytes only", { timeout: 300_000 }, async () => {
     const length = 3_000_000;
     await using peer = await rawPeer((socket) => {
       socket.write(head("transfer-encoding: chunked"));

@@ -157,7 +157,7 @@ describe("modules whose files are watched", { concurrency: 4, timeout: 240_000 }
     await mkdir(join(host.folder, "parts"));
     await sleep(150);
     await host.write("parts/text.mjs", "export const text = 'here';");
-    while ((await host.get("/b/")) !== "b") await sleep(20);
+    await eventually("it is loaded", async () => (await host.get("/b/")) === "b");
     assert.equal(await host.get("/a/", NAVIGATION), "here");
   });
 

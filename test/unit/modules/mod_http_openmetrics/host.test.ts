@@ -3,6 +3,7 @@ import { describe, test } from "node:test";
 import { setTimeout as delay } from "node:timers/promises";
 import { createFigures } from "#core/index.ts";
 import type { Module } from "#core/types.ts";
+import { eventually } from "#test/support/eventually.ts";
 import { type ReadFamily, readExposition } from "#test/support/exposition.ts";
 import { serving, type TestHost, withHost } from "#test/support/host.ts";
 
@@ -78,11 +79,12 @@ const total = (families: Map<string, ReadFamily>) =>
 
 /** A request is counted when it is over, which may be after its client has the answer. */
 async function scrapeUntil(holds: (families: Map<string, ReadFamily>) => boolean): Promise<Map<string, ReadFamily>> {
-  for (;;) {
-    const families = await scrape(host());
-    if (holds(families)) return families;
-    await delay(10);
-  }
+  let families = new Map<string, ReadFamily>();
+  await eventually("the figures tell it", async () => {
+    families = await scrape(host());
+    return holds(families);
+  });
+  return families;
 }
 
 describe("figures of a host", () => {

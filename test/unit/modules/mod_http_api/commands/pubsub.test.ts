@@ -56,11 +56,10 @@ async function subscribe(host: RpcHost, query: string) {
 
 /** Asks until it is so: the others hear of a subscription, and nobody tells when. */
 async function seen(host: RpcHost, path: string, isSo: (strings: readonly string[]) => boolean): Promise<void> {
-  for (;;) {
+  await eventually(`${path} tells it`, async () => {
     const { Strings } = await host.value<{ Strings: string[] | null }>(path);
-    if (isSo(Strings ?? [])) return;
-    await new Promise((resolve) => setTimeout(resolve, 20));
-  }
+    return isSo(Strings ?? []);
+  });
 }
 
 describe("pubsub in the form of 0.9", () => {

@@ -3,7 +3,7 @@ import { once } from "node:events";
 import { createServer, type IncomingMessage, request, type Server, type ServerResponse } from "node:http";
 import { type AddressInfo, createServer as createTcpServer, type Socket } from "node:net";
 import { after, before, describe, test } from "node:test";
-import { setTimeout as pause } from "node:timers/promises";
+import { eventually } from "#test/support/eventually.ts";
 import { type RpcHost, startOnline } from "#test/unit/modules/mod_http_api/commands/support.ts";
 import { askAt } from "../support.ts";
 
@@ -144,7 +144,9 @@ describe("services of peers at /p2p of the gateway's address", () => {
     assert.equal((await ask(`/p2p/${id}/x/lasting/http/ok`)).body, "hi");
     assert.equal((await ask(`/p2p/${id}/x/lasting/http/wrong`)).status, 502);
     await Promise.all(ended);
-    while (!(await hosts()[1].call("p2p/stream/ls")).text.includes('"Streams":null')) await pause(10);
+    await eventually("no stream is left", async () =>
+      (await hosts()[1].call("p2p/stream/ls")).text.includes('"Streams":null'),
+    );
   });
 
   test("answer for themselves: status, headers and trailers are theirs", async () => {

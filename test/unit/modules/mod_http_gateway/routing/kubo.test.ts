@@ -2,6 +2,7 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { fixtures } from "#test/contract/gateway/replay.ts";
+import { eventually } from "#test/support/eventually.ts";
 import { GoIpfs, routedBy, withoutKubo } from "#test/support/go_ipfs.ts";
 import { startOnline } from "#test/unit/modules/mod_http_api/commands/support.ts";
 import { provided, startRoutingPair } from "./pair.ts";
@@ -59,7 +60,7 @@ test("a node finds blocks, peers and names by the router of a Kubo alone", { ski
     const where = { ID: otherId, Addrs: [address] };
     const asked = async (path: string, type: number) => namedBy((await client.call(path)).lines as Told[], type);
     // It asks peers when they have told that they are servers.
-    while ((await asked(`dht/findprovs?arg=${cid}`, 4)).length === 0);
+    await eventually("it finds the provider", async () => (await asked(`dht/findprovs?arg=${cid}`, 4)).length > 0);
     assert.deepEqual(await asked(`dht/findprovs?arg=${cid}`, 4), [where]);
     assert.deepEqual(await asked(`dht/findpeer?arg=${otherId}`, 2), [where]);
     assert.equal((await client.call(`block/get?arg=${cid}`)).text, "who has it?");

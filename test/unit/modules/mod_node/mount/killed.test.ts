@@ -26,14 +26,13 @@ async function start(place: MountPlace) {
 
 /** Resolves when no process has this number any more. */
 async function gone(pid: number): Promise<void> {
-  for (;;) {
+  await eventually(`process ${pid} is gone`, () => {
     try {
-      process.kill(pid, 0);
+      return !process.kill(pid, 0);
     } catch {
-      return;
+      return true;
     }
-    await new Promise((resolve) => setTimeout(resolve, 10));
-  }
+  });
 }
 
 async function nothingMounted(place: MountPlace): Promise<void> {

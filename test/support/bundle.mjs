@@ -1,0 +1,135 @@
+/**
+ * The program that tests start as a child, in a few files instead of a thousand: a start takes two thirds of the CPU time.
+ * It is made of the sources as they are, once, and kept until they change. Where it cannot be made, sources are run. A bundled
+ * module that is loaded again runs its own file again, and not what that imports.
+ */
+import { createHash } from "node:crypto";
+import {
+  existsSync,
+  globSync,
+  mkdirSync,
+  mkdtempSync,
+  readdirSync,
+  readFileSync,
+  renameSync,
+  rmSync,
+  statSync,
+  writeFileSync,
+} from "node:fs";
+import { join, sep } from "node:path";
+import { fileURLToPath, pathToFileURL } from "node:url";
+
+const root = fileURLToPath(new URL("../../", import.meta.url));
+/** Below the packages, where the bundle finds those that it needs. */
+const home = join(root, "node_modules/.cache/bundles");
+
+const { exports } = JSON.parse(readFileSync(join(root, "package.json"), "utf8"));
+const doors = Object.entries(exports).flatMap(([name, { source }]) => (source === undefined ? [] : [[name, source]]));
+
+/** What is looked for by a path or an address while the program runs, its threads among it. */
+const entries = [
+  ...doors.map(([, source]) => source),
+  "core/cli/index.ts",
+  "core/cli/main.ts",
+  "core/cli/watchdog_thread.ts",
+  "core/worker/entry.ts",
+  "modules/*/{index,mod_*}.ts",
+  "modules/*/cli/*.ts",
+];
+
+const DAY_MS = 86_400_000;
+
+/**
+ * Makes the bundle unless it is there. Gives what a child is to require first, and what a process of tests is, whose threads
+ * run the bundle, too; undefined where none can be made.
+ */
+export async function bundle() {
+  const sources = globSync("{core,modules}/**/*.ts", { cwd: root }).sort();
+  const hash = createHash("sha256").update(readFileSync(fileURLToPath(import.meta.url)));
+  for (const file of ["package.json", ...sources]) hash.update(file).update(readFileSync(join(root, file)));
+  const folder = join(home, hash.digest("hex").slice(0, 16));
+  const hooks = { program: join(folder, "program.cjs"), threads: join(folder, "threads.cjs") };
+  if (existsSync(folder)) return hooks;
+  try {
+    const { build } = await import("esbuild");
+    mkdirSync(home, { recursive: true });
+    removeOld();
+    const made = mkdtempSync(join(home, "new-"));
+    await buildInto(made, build);
+    renameSync(made, folder);
+  } catch (error) {
+    // Another run may have been faster.
+    if (existsSync(folder)) return hooks;
+    console.error(`The programs of tests are run from their sources: ${error.message}`);
+    return undefined;
+  }
+  return hooks;
+}
+
+/** Those of other sources, which another run may be using. */
+function removeOld() {
+  for (const name of readdirSync(home)) {
+    const folder = join(home, name);
+    const isOld = (statSync(folder, { throwIfNoEntry: false })?.mtimeMs ?? 0) < Date.now() - DAY_MS;
+    if (isOld) rmSync(folder, { recursive: true, force: true });
+  }
+}
+
+async function buildInto(folder, build) {
+  const entryPoints = [...new Set(globSync(entries, { cwd: root }))];
+  await build({
+    absWorkingDir: root,
+    entryPoints,
+    outdir: folder,
+    outbase: root,
+    chunkNames: "chunks/[hash]",
+    bundle: true,
+    splitting: true,
+    format: "esm",
+    platform: "node",
+    target: "node24",
+    packages: "external",
+    conditions: ["source"],
+    alias: Object.fromEntries(doors.map(([name, source]) => [join("modhost", name), join(root, source)])),
+    keepNames: true,
+    legalComments: "none",
+    logLevel: "silent",
+    plugins: [{ name: "places", setup: keepPlaces }],
+  });
+  writeFileSync(join(folder, "package.json"), '{ "type": "module" }');
+  writeFileSync(join(folder, "program.cjs"), hookOf(entryPoints));
+  writeFileSync(join(folder, "threads.cjs"), THREADS);
+}
+
+/** What a source finds beside itself it finds there, wherever its code is. */
+function keepPlaces({ onLoad }) {
+  onLoad({ filter: /\.ts$/ }, ({ path }) => {
+    const text = readFileSync(path, "utf8");
+    if (!text.includes("import.meta.url")) return undefined;
+    return { contents: text.replaceAll("import.meta.url", JSON.stringify(pathToFileURL(path).href)), loader: "ts" };
+  });
+}
+
+/** In the program an address of a source leads to what was made of it. */
+const hookOf = (files) => `const { registerHooks } = require("node:module");
+const { pathToFileURL } = require("node:url");
+
+const folder = pathToFileURL(__dirname + "/");
+const made = new Map(${JSON.stringify(
+  files.map((file) => [pathToFileURL(join(root, file)).href, file.replaceAll(sep, "/").replace(/\.ts$/, ".js")]),
+)});
+
+registerHooks({
+  resolve(specifier, context, next) {
+    const resolved = next(specifier, context);
+    const [url, version] = resolved.url.split("?");
+    const file = made.get(url);
+    if (file === undefined) return resolved;
+    const place = new URL(file, folder).href;
+    return { ...resolved, url: version === undefined ? place : \`\${place}?\${version}\`, format: "module" };
+  },
+});
+`;
+
+const THREADS = `if (!require("node:worker_threads").isMainThread) require("./program.cjs");
+`;
