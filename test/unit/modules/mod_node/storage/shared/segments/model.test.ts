@@ -159,7 +159,7 @@ class Model {
     await sweeper.blocks.upkeep.deleteOrphans();
     await sweeper.blocks.compact();
     const kept = (await sweeper.blocks.upkeep.figures()).segments;
-    assert.equal([...this.#store.contents.keys()].filter((key) => !key.endsWith(".cids")).length, 2 * kept);
+    assert.equal([...this.#store.contents.keys()].filter((key) => !key.endsWith(".cids")).length, kept);
     assert.deepEqual(await Array.fromAsync(sweeper.blocks.upkeep.verify()), []);
     await sweeper.close();
   }
