@@ -70,6 +70,7 @@ export { bulkReader, openFile, openNode } from "./content/unixfs/open.ts";
 export { readFile } from "./content/unixfs/read.ts";
 export { exportTar } from "./content/unixfs/tar.ts";
 export { dateOf } from "./content/unixfs/times.ts";
+export type { ModeAndTime, UnixTime } from "./formats/unixfs/format.ts";
 export { type PeerRecord, recordFilter } from "./network/routing/peer_record.ts";
 export { type PeerAddress, parsePeerAddress } from "./network/swarm/multiaddr.ts";
 export type { Block, BlockStore } from "./storage/blockstore/store.ts";

@@ -1,6 +1,7 @@
 /** The components of a node, as used by its client interface, the mounts and the migration. */
 import type { CID } from "multiformats/cid";
 import type { HeldData } from "../../core/types.ts";
+import type { SizeSharding } from "./content/adder/import_config.ts";
 import type { NodeReadOptions, ReadBlock } from "./content/dag/reader.ts";
 import type { Denylists } from "./content/denylists/denylists.ts";
 import type { Namespace } from "./content/mfs/namespace.ts";
@@ -89,6 +90,8 @@ export interface LowLevelNode extends AsyncDisposable {
   readonly pins: Pins;
   /** The mutable namespace (MFS). */
   readonly files: Namespace;
+  /** How directories are sharded by their size, as `Import.*` of the configuration said when the node was opened. */
+  readonly sizeSharding: SizeSharding;
   /** Undefined unless the filestore or the urlstore is enabled. */
   readonly filestore: Filestore | undefined;
   /** Like `blocks`, but always stores the bytes of a block, even if the filestore has a reference to it. */

@@ -3,6 +3,7 @@ import { readdir, stat } from "node:fs/promises";
 import { dirname, join } from "node:path";
 import type { CID } from "multiformats/cid";
 import type { HeldData } from "../../core/types.ts";
+import { type SizeSharding, shardingBySize } from "./content/adder/import_config.ts";
 import { type NodeReadOptions, nodeReader, type ReadBlock } from "./content/dag/reader.ts";
 import { Denylists, denylistFolders } from "./content/denylists/denylists.ts";
 import { Namespace } from "./content/mfs/namespace.ts";
@@ -59,6 +60,7 @@ export class LocalNode implements LowLevelNode {
   readonly shared: SharedLog | undefined;
   readonly pins: Pins;
   readonly files: Namespace;
+  readonly sizeSharding: SizeSharding;
   readonly filestore: Filestore | undefined;
   readonly wholeBlocks: BlockService;
   readonly denylists: Denylists;
@@ -89,7 +91,7 @@ export class LocalNode implements LowLevelNode {
     options: NodeOptions,
     closing: readonly (() => Promise<void>)[],
   ) {
-    this.repo = repo;
+    [this.repo, this.sizeSharding] = [repo, shardingBySize(repo.config)];
     this.filestore = filestoreOf(repo, { blocks, metadata, shared });
     this.blocks = new BlockService(this.filestore ?? blocks);
     this.wholeBlocks = this.filestore ? new BlockService(blocks) : this.blocks;

@@ -1,10 +1,10 @@
 /** Adding files and trees. */
 import { setImmediate as nextTurn } from "node:timers/promises";
-import { type AddEntry, type AddEvent, printable, type WriteCid } from "modhost/node";
-import { type Commands, stream, writeCommand } from "../rpc/command.ts";
+import { type AddEntry, type AddEvent, NodeError, printable, type UnixTime, type WriteCid } from "modhost/node";
+import { type AnyCall, type Commands, type OptionValues, stream, writeCommand } from "../rpc/command.ts";
 import type { ValueOf } from "../rpc/shape.ts";
 import type { Entry } from "../rpc/uploads.ts";
-import { addedItem } from "./shapes.ts";
+import { addedItem, addedItemToday } from "./shapes.ts";
 
 const options = {
   recursive: { type: "bool", aliases: ["r"], help: "Add folders with their contents; done by the client." },
@@ -38,6 +38,32 @@ const options = {
   hash: { type: "string", default: "sha2-256", experimental: true, help: "Hash function; implies version 1." },
   inline: { type: "bool", experimental: true, help: "Put small blocks into their CIDs." },
   "inline-limit": { type: "int", default: 32, experimental: true, help: "Largest block that is inlined, in bytes." },
+  mode: { type: "uint", since: "0.43", help: "Permissions of all files and directories, such as 0644; 0 is none." },
+  mtime: { type: "int64", since: "0.43", help: "When all of them were changed, in seconds since 1970; 0 is none." },
+  "mtime-nsecs": { type: "uint", since: "0.43", help: "Nanoseconds of that second." },
+  "preserve-mode": { type: "bool", since: "0.43", help: "Keep the permissions that the parts of the body state." },
+  "preserve-mtime": { type: "bool", since: "0.43", help: "Keep the times that the parts of the body state." },
+  "max-file-links": { type: "int", since: "0.43", help: "Links of an inner node of a file; 0 is 174." },
+  "max-directory-links": {
+    type: "int",
+    since: "0.43",
+    help: "Entries beyond which a directory is sharded, at the level 0.43; 0 is any number.",
+  },
+  "max-hamt-fanout": { type: "int", since: "0.43", help: "Slots of a shard: a power of 2 from 8 to 1024." },
+  "empty-dirs": {
+    type: "bool",
+    aliases: ["E"],
+    default: true,
+    since: "0.43",
+    help: "Keep directories without entries; those at the top stay in any case.",
+  },
+} as const;
+
+/** What a call does not say comes from the configuration. */
+const optionsToday = {
+  ...options,
+  chunker: { type: "string", aliases: ["s"], help: options.chunker.help },
+  hash: { type: "string", experimental: true, help: options.hash.help },
 } as const;
 
 /** Entries after which other work of the process gets its turn. */
@@ -72,39 +98,105 @@ async function* text(target: string): AsyncGenerator<Uint8Array> {
 async function* nothing(): AsyncGenerator<Uint8Array> {}
 
 function leaf(entry: Entry): AddEntry {
-  const { path, kind } = entry;
-  if (kind === "file") return { path, kind, body: entry.passing, backing: entry.abspath };
-  return { path, kind, body: kind === "symlink" ? text(entry.target) : nothing() };
+  const { path, kind, mode, mtime } = entry;
+  const known = { path, mode, mtime };
+  if (kind === "file") return { ...known, kind, body: entry.passing, backing: entry.abspath };
+  return { ...known, kind, body: kind === "symlink" ? text(entry.target) : nothing() };
 }
 
-export const commands = {
-  add: writeCommand({
-    help: "Adds files and directories.",
-    file: { name: "path", required: true, many: true, help: "The files and directories." },
-    options,
-    returns: stream(addedItem),
-    async *run({ node, files, options: given, signal, offline, cidText }) {
-      const write = cidText();
-      const events = node.addTree(below(files.some()), {
-        ...given,
-        cidVersion: given["cid-version"],
-        rawLeaves: given["raw-leaves"],
-        inlineLimit: given["inline-limit"],
-        onlyHash: given["only-hash"],
-        wrapWithDirectory: given["wrap-with-directory"],
-        signal,
-        offline,
-      });
-      for await (const event of events) yield itemOf(event, write);
-    },
-    text(item, { options: { quiet, quieter } }) {
-      if (item.Hash === undefined) return "";
-      return quiet === true || quieter === true ? `${item.Hash}\n` : `added ${item.Hash} ${printable(item.Name)}\n`;
-    },
-  }),
-} satisfies Commands;
+/** Undefined for none. @throws NodeError for nanoseconds alone */
+function timeIn(seconds: number | undefined, nanoseconds: number | undefined): UnixTime | undefined {
+  if (nanoseconds !== undefined && seconds === undefined) {
+    throw new NodeError('option "mtime-nsecs" requires "mtime" to be provided as well');
+  }
+  return seconds === undefined || (seconds === 0 && !nanoseconds)
+    ? undefined
+    : { seconds, nanoseconds: nanoseconds ?? 0 };
+}
 
-function itemOf({ name, built, bytes = 0 }: AddEvent, write: WriteCid): ValueOf<typeof addedItem> {
+const SYMLINK_MODE = "01000000777";
+
+/** What the part of a top-level entry has said of itself stands on each line of that entry. */
+function saidOf({ said, name, kind }: AddEvent): Pick<ValueOf<typeof addedItemToday>, "Mode" | "Mtime" | "MtimeNsecs"> {
+  const mode = kind === "symlink" && !name.includes("/") ? SYMLINK_MODE : said?.mode && `0${said.mode.toString(8)}`;
+  const { seconds, nanoseconds } = said?.mtime ?? {};
+  return {
+    ...(mode && { Mode: mode }),
+    ...(seconds && { Mtime: seconds }),
+    ...(nanoseconds && { MtimeNsecs: nanoseconds }),
+  };
+}
+
+type AddCall = Pick<AnyCall, "node" | "files" | "signal" | "offline" | "level" | "cidText"> & {
+  readonly options: OptionValues<typeof optionsToday>;
+};
+
+async function* added<T>(
+  { node, files, options: given, level, signal, offline, cidText }: AddCall,
+  itemOf: (event: AddEvent, write: WriteCid) => T,
+): AsyncGenerator<T> {
+  const write = cidText();
+  const events = node.addTree(below(files.some()), {
+    ...given,
+    cidVersion: given["cid-version"],
+    rawLeaves: given["raw-leaves"],
+    inlineLimit: given["inline-limit"],
+    onlyHash: given["only-hash"],
+    wrapWithDirectory: given["wrap-with-directory"],
+    mode: given.mode,
+    mtime: timeIn(given.mtime, given["mtime-nsecs"]),
+    preserveMode: given["preserve-mode"],
+    preserveMtime: given["preserve-mtime"],
+    maxFileLinks: given["max-file-links"],
+    maxDirectoryLinks: given["max-directory-links"],
+    maxHamtFanout: given["max-hamt-fanout"],
+    emptyDirs: given["empty-dirs"],
+    sharding: level.sharding,
+    maxChunk: level.maxChunk,
+    importDefaults: level.importDefaults,
+    signal,
+    offline,
+  });
+  for await (const event of events) yield itemOf(event, write);
+}
+
+type Item = ValueOf<typeof addedItem>;
+
+function itemOf({ name, built, bytes = 0 }: AddEvent, write: WriteCid): Item {
   if (built !== undefined) return { Name: name, Hash: write(built.cid), Size: String(built.size) };
   return bytes === 0 ? { Name: name } : { Name: name, Bytes: bytes };
 }
+
+function textOf(item: Item, { quiet, quieter }: AddCall["options"]): string {
+  if (item.Hash === undefined) return "";
+  return quiet === true || quieter === true ? `${item.Hash}\n` : `added ${item.Hash} ${printable(item.Name)}\n`;
+}
+
+const about = {
+  help: "Adds files and directories.",
+  file: { name: "path", required: true, many: true, help: "The files and directories." },
+} as const;
+
+export const commands = {
+  add: writeCommand({
+    ...about,
+    options,
+    returns: stream(addedItem),
+    run: (call) => added(call, itemOf),
+    text: (item, call) => textOf(item, call.options),
+  }),
+} satisfies Commands;
+
+export const today = {
+  add: writeCommand({
+    ...about,
+    options: optionsToday,
+    returns: stream(addedItemToday),
+    run: (call) =>
+      added(call, (event, write) => ({
+        ...itemOf(event, write),
+        ...(call.options["wrap-with-directory"] === true ? {} : saidOf(event)),
+      })),
+    text: (item, call) => textOf(item, call.options),
+  }),
+} satisfies Commands;

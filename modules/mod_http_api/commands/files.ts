@@ -1,6 +1,6 @@
 /** The mutable namespace (MFS). */
 
-import { compareNames, type FilesLsEntry, NodeError, sizeText } from "modhost/node";
+import { compareNames, type FilesLsEntry, type FilesStatResult, NodeError, sizeText } from "modhost/node";
 import type { CID } from "multiformats/cid";
 import {
   type AnyCall,
@@ -16,6 +16,7 @@ import {
   value,
   writeCommand,
 } from "../rpc/command.ts";
+import { goModeBits, longTime, modeText } from "../rpc/file_facts.ts";
 import { fields, nullable, type ValueOf } from "../rpc/shape.ts";
 import { cidOptions } from "./shapes.ts";
 
@@ -40,7 +41,9 @@ const source = <U extends MfsUse>(mfs: U, help: string) =>
 
 const statFormat = "<hash>\nSize: <size>\nCumulativeSize: <cumulsize>\nChildBlocks: <childs>\nType: <type>";
 
-const statOutput = fields("statOutput", {
+const statFormatToday = `${statFormat}\nMode: <mode> (<mode-octal>)\nMtime: <mtime>`;
+
+const statFields = {
   Hash: "string",
   Size: "uint64",
   CumulativeSize: "uint64",
@@ -49,7 +52,17 @@ const statOutput = fields("statOutput", {
   "WithLocality?": "bool",
   "Local?": "bool",
   "SizeLocal?": "uint64",
+} as const;
+const statOutput = fields("statOutput", statFields);
+/** At the level 0.43 it tells mode and time as well. */
+const statOutputToday = fields("statOutput", {
+  ...statFields,
+  "Mode?": "string",
+  "Mtime?": "int64",
+  "MtimeNsecs?": "int",
 });
+type Stat = ValueOf<typeof statOutput>;
+type StatToday = ValueOf<typeof statOutputToday>;
 
 const lsEntry = fields("NodeListing", { Name: "string", Type: "int", Size: "int64", Hash: "string" });
 type LsEntry = ValueOf<typeof lsEntry>;
@@ -64,12 +77,15 @@ interface CidFlags {
 /** The parts of a call that apply to every change. */
 const changing = ({
   options,
+  level,
   signal,
   offline,
-}: Pick<AnyCall, "signal" | "offline"> & { options: { flush: boolean } & Partial<CidFlags> }) => ({
+}: Pick<AnyCall, "signal" | "offline" | "level"> & { options: { flush: boolean } & Partial<CidFlags> }) => ({
   flush: options.flush,
   cidVersion: options["cid-version"],
   hashAlg: options.hash,
+  sharding: level.sharding,
+  importDefaults: level.importDefaults,
   signal,
   offline,
 });
@@ -81,13 +97,98 @@ interface StatFlags {
 }
 
 /** @throws NodeError if more than one is requested */
-function formatOf({ format, hash, size }: StatFlags): string {
-  if ([hash === true, size === true, format !== statFormat].filter(Boolean).length > 1) {
+function formatOf({ format, hash, size }: StatFlags, usual: string): string {
+  if ([hash === true, size === true, format !== usual].filter(Boolean).length > 1) {
     const message = "format was set by multiple options. Only one format option is allowed";
     throw new NodeError(message, { kind: "client" });
   }
   if (hash === true) return "<hash>";
   return size === true ? "<cumulsize>" : format;
+}
+
+const statOptions = {
+  format: {
+    type: "string",
+    default: statFormat,
+    help: "Format of the text, with `<hash>`, `<size>`, `<cumulsize>`, `<type>` and `<childs>`.",
+  },
+  hash: { type: "bool", help: "Print only the hash; the same as the format `<hash>`." },
+  size: { type: "bool", help: "Print only the size; the same as the format `<cumulsize>`." },
+  "with-local": { type: "bool", help: "Also show how much of it is stored locally." },
+} as const;
+
+const aboutStat = {
+  group,
+  help: "Shows information about a file or directory.",
+  arguments: [
+    { name: "path", required: true, mfs: "look", help: "A path in the namespace, or a path such as `/ipfs/<cid>`." },
+  ],
+} as const;
+
+type StatCall = Pick<AnyCall, "node" | "signal" | "offline" | "cidText"> & {
+  readonly arguments: { readonly path: string };
+  readonly options: { readonly "with-local": boolean | undefined };
+};
+
+async function statOf(
+  { node, arguments: { path }, options, signal, offline, cidText }: StatCall,
+  symlinks = false,
+): Promise<{ readonly stat: FilesStatResult; readonly shown: Stat }> {
+  const write = cidText();
+  const stat = await node.files.stat(path, { withLocal: options["with-local"], symlinks, signal, offline });
+  const shown = {
+    Hash: write(stat.cid),
+    Size: stat.size,
+    CumulativeSize: stat.cumulativeSize,
+    Blocks: stat.blocks,
+    Type: stat.type,
+    ...(stat.withLocality && { WithLocality: true }),
+    ...(stat.local && { Local: true }),
+    ...(stat.sizeLocal !== undefined && { SizeLocal: stat.sizeLocal }),
+  };
+  return { stat, shown };
+}
+
+/** In the octal digits of Go's file modes. */
+function goMode({ type, isSymlink, mode = 0 }: FilesStatResult): string {
+  const kind = type === "directory" ? goModeBits.directory : isSymlink ? goModeBits.symlink : 0;
+  return (mode + kind).toString(8).padStart(4, "0");
+}
+
+const statFacts = (stat: FilesStatResult): Pick<StatToday, "Mode" | "Mtime" | "MtimeNsecs"> => ({
+  ...(stat.mode && { Mode: goMode(stat) }),
+  ...(stat.mtime && { Mtime: stat.mtime.seconds, MtimeNsecs: stat.mtime.nanoseconds }),
+});
+
+function statText(stat: Stat, format: string, more: Readonly<Record<string, string>> = {}): string {
+  const values: Readonly<Record<string, unknown>> = {
+    hash: stat.Hash,
+    size: stat.Size,
+    cumulsize: stat.CumulativeSize,
+    childs: stat.Blocks,
+    type: stat.Type,
+    ...more,
+  };
+  const line = format.replace(/<([a-z-]+)>/g, (whole, name: string) => String(values[name] ?? whole));
+  if (stat.WithLocality !== true) return `${line}\n`;
+  const { SizeLocal = 0, CumulativeSize } = stat;
+  const [local, all] = [Number(SizeLocal), Number(CumulativeSize)];
+  return `${line}\nLocal: ${sizeText(local)} of ${sizeText(all)} (${((100 * local) / all).toFixed(2)}%)\n`;
+}
+
+const NOT_SET = "not set";
+
+/** The words of the format that the level 0.43 has besides. */
+function factWords({ Mode, Mtime, MtimeNsecs, Type }: StatToday): Record<string, string> {
+  const permissions = Number.parseInt(Mode ?? "0", 8) & 0o777;
+  const time = Mtime === undefined ? undefined : { seconds: Mtime, nanoseconds: MtimeNsecs ?? 0 };
+  return {
+    mode: Mode === undefined ? NOT_SET : modeText(permissions, Type === "directory" ? "d" : "-"),
+    "mode-octal": Mode === undefined ? NOT_SET : `0${permissions.toString(8)}`,
+    mtime: time === undefined ? NOT_SET : longTime(time),
+    "mtime-secs": time === undefined ? NOT_SET : String(time.seconds),
+    "mtime-nsecs": time === undefined ? NOT_SET : String(time.nanoseconds),
+  };
 }
 
 async function* listed(entries: AsyncIterable<FilesLsEntry>, write: (cid: CID) => string): AsyncGenerator<LsEntry> {
@@ -105,6 +206,14 @@ export const commands = {
     options: cidOptions,
     returns: nothing,
     run: (call) => call.node.files.chcid(call.arguments.path, changing(call)),
+  }),
+  "files/chmod": writeCommand({
+    group,
+    since: "0.43",
+    help: "Sets the permissions of a file or directory.",
+    arguments: [{ name: "mode", required: true, help: "Octal digits, such as 0644; 0 is none." }, ...path("change")],
+    returns: nothing,
+    run: (call) => call.node.files.chmod(call.arguments.path, call.arguments.mode, changing(call)),
   }),
   "files/cp": writeCommand({
     group,
@@ -209,57 +318,30 @@ export const commands = {
     },
   }),
   "files/stat": readCommand({
-    group,
-    help: "Shows information about a file or directory.",
-    arguments: [
-      { name: "path", required: true, mfs: "look", help: "A path in the namespace, or a path such as `/ipfs/<cid>`." },
-    ],
-    options: {
-      format: {
-        type: "string",
-        default: statFormat,
-        help: "Format of the text, with `<hash>`, `<size>`, `<cumulsize>`, `<type>` and `<childs>`.",
-      },
-      hash: { type: "bool", help: "Print only the hash; the same as the format `<hash>`." },
-      size: { type: "bool", help: "Print only the size; the same as the format `<cumulsize>`." },
-      "with-local": { type: "bool", help: "Also show how much of it is stored locally." },
-    },
+    ...aboutStat,
+    options: statOptions,
     returns: value(statOutput),
-    async run({ node, arguments: { path }, options, signal, offline, cidText }) {
-      formatOf(options);
-      const write = cidText();
-      const withLocal = options["with-local"];
-      const { cid, size, cumulativeSize, blocks, type, withLocality, local, sizeLocal } = await node.files.stat(path, {
-        withLocal,
-        signal,
-        offline,
-      });
-      return {
-        Hash: write(cid),
-        Size: size,
-        CumulativeSize: cumulativeSize,
-        Blocks: blocks,
-        Type: type,
-        ...(withLocality && { WithLocality: true }),
-        ...(local && { Local: true }),
-        ...(sizeLocal !== undefined && { SizeLocal: sizeLocal }),
-      };
+    async run(call) {
+      formatOf(call.options, statFormat);
+      return (await statOf(call)).shown;
     },
-    text(stat, { options }) {
-      const values: Readonly<Record<string, unknown>> = {
-        hash: stat.Hash,
-        size: stat.Size,
-        cumulsize: stat.CumulativeSize,
-        childs: stat.Blocks,
-        type: stat.Type,
-      };
-      const line = formatOf(options).replace(/<(hash|size|cumulsize|childs|type)>/g, (_, name: string) =>
-        String(values[name]),
-      );
-      if (stat.WithLocality !== true) return `${line}\n`;
-      const { SizeLocal = 0, CumulativeSize } = stat;
-      const [local, all] = [Number(SizeLocal), Number(CumulativeSize)];
-      return `${line}\nLocal: ${sizeText(local)} of ${sizeText(all)} (${((100 * local) / all).toFixed(2)}%)\n`;
+    text: (stat, { options }) => statText(stat, formatOf(options, statFormat)),
+  }),
+  "files/touch": writeCommand({
+    group,
+    since: "0.43",
+    help: "Sets the time at which a file or directory was changed.",
+    arguments: path("change"),
+    options: {
+      mtime: { type: "int64", help: "Seconds since 1970; 0 and nothing are the present moment." },
+      "mtime-nsecs": { type: "uint", help: "Nanoseconds of that second." },
+    },
+    returns: nothing,
+    run(call) {
+      const { mtime, "mtime-nsecs": nanoseconds = 0 } = call.options;
+      const carried = Math.floor(nanoseconds / 1e9);
+      const time = mtime ? { seconds: mtime + carried, nanoseconds: nanoseconds % 1e9 } : undefined;
+      return call.node.files.touch(call.arguments.path, { ...changing(call), mtime: time });
     },
   }),
   "files/write": writeCommand({
@@ -283,5 +365,26 @@ export const commands = {
       const how = { ...changing(call), offset, length, create, parents, truncate, rawLeaves };
       return node.files.write(call.arguments.path, async () => (await files.one()).passing, how);
     },
+  }),
+} satisfies Commands;
+
+export const today = {
+  "files/stat": readCommand({
+    ...aboutStat,
+    options: {
+      ...statOptions,
+      format: {
+        type: "string",
+        default: statFormatToday,
+        help: "Format of the text, with `<hash>`, `<size>`, `<cumulsize>`, `<type>`, `<childs>`, `<mode>`, `<mode-octal>`, `<mtime>`, `<mtime-secs>` and `<mtime-nsecs>`.",
+      },
+    },
+    returns: value(statOutputToday),
+    async run(call) {
+      formatOf(call.options, statFormatToday);
+      const { stat, shown } = await statOf(call, true);
+      return { ...shown, ...statFacts(stat) };
+    },
+    text: (stat, { options }) => statText(stat, formatOf(options, statFormatToday), factWords(stat)),
   }),
 } satisfies Commands;

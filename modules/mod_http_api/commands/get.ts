@@ -17,9 +17,9 @@ export const commands = {
       "compression-level": { type: "int", aliases: ["l"], help: "From 1 (fastest) to 9 (smallest)." },
     },
     returns: raw,
-    async run({ node, arguments: { "ipfs-path": path }, options, signal, offline, announce }) {
+    async run({ node, arguments: { "ipfs-path": path }, options, signal, offline, announce, level }) {
       const { archive, compress, "compression-level": compressionLevel } = options;
-      const packed = node.get(path, { archive, compress, compressionLevel, signal, offline });
+      const packed = node.get(path, { archive, compress, compressionLevel, exactNow: level.exactNow, signal, offline });
       announce(await packed.length);
       await packed.opened;
       return bytes(packed);

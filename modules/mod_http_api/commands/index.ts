@@ -1,7 +1,7 @@
 /** All commands, group by group. */
 import type { Commands } from "../rpc/command.ts";
 import { Table } from "../rpc/table.ts";
-import { commands as add } from "./add.ts";
+import { commands as add, today as addToday } from "./add.ts";
 import { commands as bitswap } from "./bitswap.ts";
 import { commands as block, today as blockToday } from "./block.ts";
 import { commands as bootstrap } from "./bootstrap.ts";
@@ -15,13 +15,13 @@ import { commands as dht } from "./dht.ts";
 import { commands as diag } from "./diag.ts";
 import { commands as dns } from "./dns.ts";
 import { commands as file } from "./file.ts";
-import { commands as files } from "./files.ts";
+import { commands as files, today as filesToday } from "./files.ts";
 import { commands as filestore } from "./filestore.ts";
 import { commands as get } from "./get.ts";
 import { commands as id } from "./id.ts";
 import { commands as key } from "./key.ts";
 import { commands as log } from "./log.ts";
-import { commands as ls } from "./ls.ts";
+import { commands as ls, today as lsToday } from "./ls.ts";
 import { commands as mount } from "./mount.ts";
 import { commands as multibase } from "./multibase.ts";
 import { commands as name } from "./name.ts";
@@ -82,7 +82,7 @@ const others = [
 ];
 
 /** What Kubo 0.43 has otherwise. */
-const today = [blockToday, cidToday, dagToday, commandsIn(encoded)];
+const today = [addToday, blockToday, cidToday, dagToday, filesToday, lsToday, commandsIn(encoded)];
 
 export const table = new Table([...others, commandsIn(plain)], { today });
 

@@ -1,34 +1,68 @@
 /** Directory listings. */
-import { goJson, type LsRow, printable, type WriteCid } from "modhost/node";
+import { goJson, type LsRow, printable, type UnixTime, type WriteCid } from "modhost/node";
 import { columns } from "../rpc/columns.ts";
-import { type Commands, Listing, readCommand, value } from "../rpc/command.ts";
+import {
+  type AnyCall,
+  type ArgumentValues,
+  type Commands,
+  Listing,
+  type OptionValues,
+  readCommand,
+  value,
+} from "../rpc/command.ts";
+import { goModeBits, listTime, modeText, rfc3339 } from "../rpc/file_facts.ts";
 import { fields, type ValueOf } from "../rpc/shape.ts";
 
-const lsLink = fields("LsLink", { Name: "string", Hash: "string", Size: "uint64", Type: "int32", Target: "string" });
+const linkFields = { Name: "string", Hash: "string", Size: "uint64", Type: "int32", Target: "string" } as const;
+const lsLink = fields("LsLink", linkFields);
 const lsObject = fields("LsObject", { Hash: "string", Links: [lsLink] });
+/** At the level 0.43 links tell mode and time as well. */
+const lsLinkToday = fields("LsLink", { ...linkFields, Mode: "uint", ModTime: "time" });
+const lsObjectToday = fields("LsObject", { Hash: "string", Links: [lsLinkToday] });
 
 type LsLink = ValueOf<typeof lsLink>;
-type LsObject = ValueOf<typeof lsObject>;
+type LsLinkToday = ValueOf<typeof lsLinkToday>;
+type LsObject<L = LsLink> = { readonly Hash: string; readonly Links: readonly L[] };
 
 const types = { unknown: 0, directory: 1, file: 2, symlink: 4 } as const;
 
 /** An object, or a link of the preceding object. */
-type Row = { readonly Hash: string; readonly Links: LsLink[] } | { readonly link: LsLink };
+type Row<L> = { readonly Hash: string; readonly Links: L[] } | { readonly link: L };
 
-async function* written(rows: AsyncIterable<LsRow>, write: WriteCid): AsyncGenerator<Row> {
+type NodeLink = Extract<LsRow, { readonly link: unknown }>["link"];
+
+async function* written<L>(rows: AsyncIterable<LsRow>, linkOf: (link: NodeLink) => L): AsyncGenerator<Row<L>> {
   for await (const row of rows) {
-    if ("path" in row) {
-      yield { Hash: row.path, Links: [] };
-      continue;
-    }
-    const { name, cid, size, type, target } = row.link;
-    yield { link: { Name: name, Hash: write(cid), Size: size, Type: types[type], Target: target } };
+    if ("path" in row) yield { Hash: row.path, Links: [] };
+    else yield { link: linkOf(row.link) };
   }
 }
 
-class ObjectListing extends Listing<Row> {
-  override whole(rows: readonly Row[]) {
-    const objects: { readonly Hash: string; readonly Links: LsLink[] }[] = [];
+const shownLink =
+  (write: WriteCid) =>
+  ({ name, cid, size, type, target }: NodeLink): LsLink => ({
+    Name: name,
+    Hash: write(cid),
+    Size: size,
+    Type: types[type],
+    Target: target,
+  });
+
+const NO_TIME = "0001-01-01T00:00:00Z";
+
+/** As the reference does it, a node that has a mode and no time is of 1970, and a symlink has no mode. */
+function factsOf({ type, mode, mtime }: NodeLink): Pick<LsLinkToday, "Mode" | "ModTime"> {
+  const time = mtime ?? (mode === undefined ? undefined : { seconds: 0, nanoseconds: 0 });
+  const permissions = type === "symlink" ? 0 : (mode ?? 0);
+  return {
+    Mode: permissions + (type === "directory" && permissions > 0 ? goModeBits.directory : 0),
+    ModTime: time === undefined ? NO_TIME : rfc3339(time),
+  };
+}
+
+class ObjectListing<L> extends Listing<Row<L>> {
+  override whole(rows: readonly Row<L>[]) {
+    const objects: { readonly Hash: string; readonly Links: L[] }[] = [];
     for (const row of rows) {
       if ("link" in row) objects.at(-1)?.Links.push(row.link);
       else objects.push(row);
@@ -36,7 +70,7 @@ class ObjectListing extends Listing<Row> {
     return { Objects: objects };
   }
 
-  override async *json(rows: AsyncIterable<Row>): AsyncGenerator<string, void, undefined> {
+  override async *json(rows: AsyncIterable<Row<L>>): AsyncGenerator<string, void, undefined> {
     let before = '{"Objects":[';
     let between = "";
     for await (const row of rows) {
@@ -53,7 +87,7 @@ class ObjectListing extends Listing<Row> {
   }
 }
 
-async function* streamed(rows: AsyncIterable<Row>) {
+async function* streamed<L>(rows: AsyncIterable<Row<L>>) {
   let path = "";
   for await (const row of rows) {
     if ("link" in row) yield { Objects: [{ Hash: path, Links: [row.link] }] };
@@ -67,51 +101,111 @@ interface Table {
   readonly titled: boolean;
 }
 
+/** What `long` puts before and behind hash and size. */
+interface LongColumns {
+  readonly mode: string;
+  readonly time: string;
+}
+
 /** Table rows for one object. */
-function rows({ Hash, Links }: LsObject, { headings, sizes, titled }: Table): string[][] {
-  const row = (hash: string, size: string, name: string) => (sizes ? [hash, size, name] : [hash, name]);
+function rows<L extends LsLink>(
+  { Hash, Links }: LsObject<L>,
+  { headings, sizes, titled }: Table,
+  more?: (link: L) => LongColumns,
+): string[][] {
+  const row = (hash: string, size: string, name: string, long: LongColumns | undefined) => [
+    ...(long === undefined ? [] : [long.mode]),
+    hash,
+    ...(sizes ? [size] : []),
+    ...(long === undefined ? [] : [long.time]),
+    name,
+  ];
   return [
     ...(titled ? [[`${Hash}:`]] : []),
-    ...(headings ? [row("Hash", "Size", "Name")] : []),
-    ...Links.map(({ Hash: hash, Size, Type, Name }) =>
-      Type === types.directory ? row(hash, "-", `${printable(Name)}/`) : row(hash, String(Size), printable(Name)),
-    ),
+    ...(headings ? [row("Hash", "Size", "Name", more && { mode: "Mode", time: "ModTime" })] : []),
+    ...Links.map((link) => {
+      const { Hash: hash, Size, Type, Name } = link;
+      return Type === types.directory
+        ? row(hash, "-", `${printable(Name)}/`, more?.(link))
+        : row(hash, String(Size), printable(Name), more?.(link));
+    }),
   ];
+}
+
+/** As `ls -l` has them; a dash for what is not stated. */
+const longColumns = ({ Mode, ModTime, Type }: LsLinkToday): LongColumns => ({
+  mode: Mode === 0 ? "-" : modeText(Mode, Type === types.directory ? "d" : "-"),
+  time: ModTime === NO_TIME ? "-" : listTime(timeOf(ModTime)),
+});
+
+const timeOf = (text: string): UnixTime => ({ seconds: Math.floor(Date.parse(text) / 1000), nanoseconds: 0 });
+
+const about = {
+  help: "Lists directories, and the links of other nodes.",
+  readOnly: true,
+  arguments: [{ name: "ipfs-path", required: true, variadic: true, stdin: "lines", help: "What to list." }],
+} as const;
+
+const options = {
+  headers: { type: "bool", aliases: ["v"], help: "Print column headings." },
+  "resolve-type": {
+    type: "bool",
+    default: true,
+    help: "Show the type of each entry, which reads the entry's block.",
+  },
+  size: { type: "bool", default: true, help: "Show the size of each entry, which reads the entry's block." },
+  stream: { type: "bool", aliases: ["s"], help: "Return entries as they are found, unsorted." },
+  long: { type: "bool", aliases: ["l"], since: "0.43", help: "Print mode and time, at the level 0.43." },
+} as const;
+
+type LsCall = Pick<AnyCall, "node" | "signal" | "offline" | "given"> & {
+  readonly arguments: ArgumentValues<typeof about.arguments>;
+  readonly options: OptionValues<typeof options>;
+};
+
+function listing<L>({ node, arguments: args, options, signal, offline }: LsCall, linkOf: (link: NodeLink) => L) {
+  const { stream, size, "resolve-type": resolveType } = options;
+  const rows = written(node.ls.rows(args["ipfs-path"], { stream, size, resolveType, signal, offline }), linkOf);
+  return stream === true ? streamed(rows) : new ObjectListing("Objects", rows);
+}
+
+function textOf<L extends LsLink>(
+  objects: readonly LsObject<L>[],
+  { options, given }: Pick<LsCall, "options" | "given">,
+  more?: (link: L) => LongColumns,
+): string {
+  const stream = options.stream === true;
+  const table = {
+    headings: !stream && options.headers === true,
+    sizes: options.size,
+    titled: !stream && given > 1,
+  };
+  const lines = objects.flatMap((object, at) => [
+    ...(table.titled && at > 0 ? [[""]] : []),
+    ...rows(object, table, more),
+  ]);
+  return columns(lines, stream ? 10 : 1);
 }
 
 export const commands = {
   ls: readCommand({
-    help: "Lists directories, and the links of other nodes.",
-    readOnly: true,
-    arguments: [{ name: "ipfs-path", required: true, variadic: true, stdin: "lines", help: "What to list." }],
-    options: {
-      headers: { type: "bool", aliases: ["v"], help: "Print column headings." },
-      "resolve-type": {
-        type: "bool",
-        default: true,
-        help: "Show the type of each entry, which reads the entry's block.",
-      },
-      size: { type: "bool", default: true, help: "Show the size of each entry, which reads the entry's block." },
-      stream: { type: "bool", aliases: ["s"], help: "Return entries as they are found, unsorted." },
-    },
+    ...about,
+    options,
     returns: value(fields("LsOutput", { Objects: [lsObject] })),
-    run({ node, arguments: { "ipfs-path": given }, options, signal, offline, cidText }) {
-      const { stream, size, "resolve-type": resolveType } = options;
-      const rows = written(node.ls.rows(given, { stream, size, resolveType, signal, offline }), cidText());
-      return stream === true ? streamed(rows) : new ObjectListing("Objects", rows);
+    run: (call) => listing(call, shownLink(call.cidText())),
+    text: ({ Objects }, call) => textOf(Objects, call),
+  }),
+} satisfies Commands;
+
+export const today = {
+  ls: readCommand({
+    ...about,
+    options,
+    returns: value(fields("LsOutput", { Objects: [lsObjectToday] })),
+    run(call) {
+      const shown = shownLink(call.cidText());
+      return listing(call, (link) => ({ ...shown(link), ...factsOf(link) }));
     },
-    text({ Objects }, { options, given }) {
-      const stream = options.stream === true;
-      const table = {
-        headings: !stream && options.headers === true,
-        sizes: options.size,
-        titled: !stream && given > 1,
-      };
-      const lines = Objects.flatMap((object, at) => [
-        ...(table.titled && at > 0 ? [[""]] : []),
-        ...rows(object, table),
-      ]);
-      return columns(lines, stream ? 10 : 1);
-    },
+    text: ({ Objects }, call) => textOf(Objects, call, call.options.long === true ? longColumns : undefined),
   }),
 } satisfies Commands;

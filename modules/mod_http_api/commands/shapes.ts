@@ -26,12 +26,17 @@ export const strings = {
 /** Null instead of an empty list, as Go encodes a nil slice. */
 export const orNull = <T>(items: readonly T[]): readonly T[] | null => (items.length === 0 ? null : items);
 
+const addedFields = { Name: "string", "Hash?": "string", "Bytes?": "int64", "Size?": "string" } as const;
+
 /** An added file, or the progress of adding it. */
-export const addedItem = fields("AddEvent", {
-  Name: "string",
-  "Hash?": "string",
-  "Bytes?": "int64",
-  "Size?": "string",
+export const addedItem = fields("AddEvent", addedFields);
+
+/** The same at the level 0.43, with what the part of the body states of itself. */
+export const addedItemToday = fields("AddEvent", {
+  ...addedFields,
+  "Mode?": "string",
+  "Mtime?": "int64",
+  "MtimeNsecs?": "int",
 });
 
 export const blockStat = fields("BlockStat", { Key: "string", Size: "int" });

@@ -17,6 +17,10 @@ export interface LevelTraits {
   readonly repo: string;
   /** When a directory becomes a shard: where `Experimental.ShardingEnabled` says so, or by the size of its node. */
   readonly sharding: "by config" | "by size";
+  /** Whether imports take from `Import.*` of the configuration what a call does not say. */
+  readonly importDefaults: boolean;
+  /** Whether entries of archives that have no time get the present one with the fraction of its second. */
+  readonly exactNow: boolean;
   /** Greatest chunk and block that are made, in bytes. */
   readonly maxChunk: number;
   readonly maxBlock: number;
@@ -75,6 +79,8 @@ const zeroNine: Level = {
     version: "0.9.0",
     repo: "11",
     sharding: "by config",
+    importDefaults: false,
+    exactNow: false,
     maxChunk: 1024 * 1024,
     maxBlock: 1024 * 1024,
     storedBlocks: "as stored",
@@ -108,6 +114,8 @@ const zeroFortyThree: Level = {
     version: "0.43.0",
     repo: "18",
     sharding: "by size",
+    importDefaults: true,
+    exactNow: true,
     maxChunk: 2_096_896,
     maxBlock: 2 * 1024 * 1024,
     storedBlocks: "by multihash",

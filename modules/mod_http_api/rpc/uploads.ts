@@ -2,7 +2,7 @@
  * Presents the files of a multipart body as a tree that is walked once, in order, while the body arrives. Nothing is
  * buffered: an entry that the caller skips cannot be read later.
  */
-import { detach, NodeError } from "modhost/node";
+import { detach, type ModeAndTime, NodeError } from "modhost/node";
 import { parseMediaType } from "./media_type.ts";
 import { textOf, unescapeQuery } from "./query_string.ts";
 
@@ -20,7 +20,7 @@ export interface UploadPart {
   text(): Promise<string>;
 }
 
-interface EntryFacts {
+interface EntryFacts extends ModeAndTime {
   /** Last path component; "" for a file without a name. */
   readonly name: string;
   /** Path from the root of the tree, without a leading slash. */
@@ -31,18 +31,10 @@ export interface FileEntry extends EntryFacts {
   readonly kind: "file";
   /** Path or URL of the backing file, for `nocopy`. */
   readonly abspath: string | undefined;
-  /** Permission bits. */
-  readonly mode: number | undefined;
-  readonly mtime: FileTime | undefined;
   /** May be read once, before the next entry is requested. */
   readonly body: AsyncIterable<Uint8Array>;
   /** Like `body`, but each chunk becomes invalid when the next one is requested. For readers that copy. */
   readonly passing: AsyncIterable<Uint8Array>;
-}
-
-export interface FileTime {
-  readonly seconds: number;
-  readonly nanoseconds: number;
 }
 
 export interface LinkEntry extends EntryFacts {
@@ -161,23 +153,24 @@ async function* children(walker: Walker, at: string): AsyncGenerator<Entry, void
   }
 }
 
-const directory = (walker: Walker, path: string, name: string): DirectoryEntry => ({
+const directory = (walker: Walker, path: string, name: string, facts: ModeAndTime = {}): DirectoryEntry => ({
   kind: "directory",
   name,
   path: path.slice(1),
+  ...facts,
   entries: () => children(walker, path),
 });
 
 async function entryOf(walker: Walker, { part, path }: Met, name: string): Promise<Entry> {
+  const facts = factsOf(part);
   switch (typeOf(part)) {
     case "multipart/form-data":
     case "application/x-directory":
-      return directory(walker, path, name);
+      return directory(walker, path, name, facts);
     case "application/symlink":
-      return { kind: "symlink", name, path: path.slice(1), target: await targetOf(part) };
+      return { kind: "symlink", name, path: path.slice(1), ...facts, target: await targetOf(part) };
     default: {
-      const { abspath } = part.headers;
-      const facts = { mode: modeOf(part), mtime: timeOf(part) };
+      const abspath = abspathOf(part);
       const body = contentOf(part);
       return { kind: "file", name, path: path.slice(1), abspath, ...facts, body, passing: passing(body) };
     }
@@ -229,15 +222,33 @@ async function* passing(body: AsyncIterable<Uint8Array>): AsyncGenerator<Uint8Ar
   }
 }
 
-function modeOf({ headers }: UploadPart): number | undefined {
-  const { mode } = headers;
-  return mode !== undefined && /^[0-7]{1,7}$/.test(mode) ? Number.parseInt(mode, 8) & 0o7777 : undefined;
+const PERMISSIONS = 0o777;
+const MAX_NANOSECONDS = 999_999_999;
+const nothing: ModeAndTime = {};
+
+/**
+ * Mode and time ride in the name of the part, as a query: `file?mode=0644&mtime=1630937926&mtime-nsecs=42`. As in the reference, any query
+ * that has no time says that it is 1970.
+ */
+function factsOf({ name = "" }: UploadPart): ModeAndTime {
+  const at = name.indexOf("?");
+  if (at < 0) return nothing;
+  const query = new URLSearchParams(name.slice(at + 1));
+  const [mode, seconds, nanoseconds = "0"] = ["mode", "mtime", "mtime-nsecs"].map((key) => query.get(key) ?? undefined);
+  const permissions = mode !== undefined && /^[0-7]{1,10}$/.test(mode) ? Number.parseInt(mode, 8) & PERMISSIONS : 0;
+  return {
+    mode: permissions === 0 ? undefined : permissions,
+    mtime: {
+      seconds: seconds !== undefined && /^-?\d{1,15}$/.test(seconds) ? Number(seconds) : 0,
+      nanoseconds: /^\d{1,9}$/.test(nanoseconds) ? Math.min(Number(nanoseconds), MAX_NANOSECONDS) : 0,
+    },
+  };
 }
 
-function timeOf({ headers }: UploadPart): FileTime | undefined {
-  const { mtime, mtime_nsecs: nanoseconds = "0" } = headers;
-  if (mtime === undefined || !/^-?\d{1,15}$/.test(mtime)) return undefined;
-  return { seconds: Number(mtime), nanoseconds: /^\d{1,9}$/.test(nanoseconds) ? Number(nanoseconds) : 0 };
+/** Percent-encoded where a client says so: a header holds ASCII alone. */
+function abspathOf({ headers: { abspath, abspath_encoded: encoded } }: UploadPart): string | undefined {
+  const unescaped = encoded === undefined ? undefined : unescapeQuery(encoded);
+  return unescaped === undefined ? abspath : textOf(unescaped);
 }
 
 /** Whether the body ended before its closing boundary. */

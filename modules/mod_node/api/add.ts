@@ -1,8 +1,9 @@
 /** Adding files and trees. */
 import type { CID } from "multiformats/cid";
 import { addEntries, hashOnly } from "../content/adder/adder.ts";
-import { addSettings } from "../content/adder/settings.ts";
-import type { AddEntry, AddEvent } from "../content/unixfs/add.ts";
+import { shardingBySize, withImportConfig } from "../content/adder/import_config.ts";
+import { type AddOptions as AddOptionsOfContent, addSettings } from "../content/adder/settings.ts";
+import type { AddEntry, AddEvent, AddSettings } from "../content/unixfs/add.ts";
 import type { LowLevelNode } from "../low_level_node.ts";
 import { failure, NodeError } from "../util/errors.ts";
 import {
@@ -12,7 +13,7 @@ import {
   manyCandidates,
   oneCandidate,
 } from "./candidates.ts";
-import { type CallOptions, reading } from "./common.ts";
+import { type CallOptions, reading, type ShardingMode } from "./common.ts";
 import { type ModeInput, modeOf, type TimeInput, timeOf } from "./mode_and_time.ts";
 
 export interface AddTreeOptions extends CallOptions {
@@ -58,6 +59,19 @@ export interface AddTreeOptions extends CallOptions {
   readonly maxFileLinks?: number | undefined;
   /** Keep directories without entries; true by default, and always for those at the top. */
   readonly emptyDirs?: boolean | undefined;
+  /**
+   * When directories are sharded: where `Experimental.ShardingEnabled` of the configuration is on (default), or by their size,
+   * as `Import.*` says.
+   */
+  readonly sharding?: ShardingMode | undefined;
+  /** Entries beyond which a directory is sharded by size as well; as the configuration says by default, 0 for any number. */
+  readonly maxDirectoryLinks?: number | undefined;
+  /** Slots of a shard: a power of 2 from 8 to 1024, 256 by default. */
+  readonly maxHamtFanout?: number | undefined;
+  /** Greatest chunk in bytes; 1 MiB by default. */
+  readonly maxChunk?: number | undefined;
+  /** Take what is not said here from `Import.*` of the configuration; true by default. */
+  readonly importDefaults?: boolean | undefined;
 }
 
 export interface AddOptions extends Omit<AddTreeOptions, "progress"> {
@@ -94,12 +108,9 @@ export interface AddApi {
 
 export function addApi(node: LowLevelNode): AddApi {
   async function* addTree(given: AsyncIterable<AddEntry>, options: AddTreeOptions = {}): AsyncGenerator<AddEvent> {
-    const { pin = true, nocopy = false, fscache = false, hashAlg, hash = hashAlg, wrapWithDirectory: wrap } = options;
+    const { pin = true, nocopy = false, fscache = false } = options;
     const { signal, offline } = reading(options);
-    const sharded = node.repo.config.value("Experimental.ShardingEnabled");
-    const mode = modeOf(options.mode);
-    const mtime = timeOf(options.mtime);
-    const settings = addSettings({ ...options, hash, wrap, sharded, mode, mtime });
+    const settings = settingsOf(node, options);
     if (nocopy && node.filestore === undefined) throw failure("REFERENCES_OFF");
     const entries = backed(given, nocopy);
     const events = options.onlyHash
@@ -132,6 +143,27 @@ export function addApi(node: LowLevelNode): AddApi {
     addAll: (input, options = {}) => added(entriesOf(manyCandidates(input)), options),
     addTree,
   };
+}
+
+function settingsOf(node: LowLevelNode, options: AddTreeOptions): AddSettings {
+  const { hashAlg, hash = hashAlg, wrapWithDirectory: wrap, importDefaults = true } = options;
+  const given = { ...options, hash, wrap, mode: modeOf(options.mode), mtime: timeOf(options.mtime) };
+  const { config } = node.repo;
+  return addSettings({ ...(importDefaults ? withImportConfig(given, config) : given), ...shardingOf(node, options) });
+}
+
+function shardingOf(
+  { repo: { config }, sizeSharding }: LowLevelNode,
+  { sharding, maxDirectoryLinks, maxHamtFanout }: AddTreeOptions,
+): Pick<AddOptionsOfContent, "sharded" | "fanout"> {
+  if (sharding !== "by size") {
+    return { sharded: config.value("Experimental.ShardingEnabled"), fanout: maxHamtFanout };
+  }
+  const { sharded, fanout } = shardingBySize(config);
+  // The size is that of the start, as in the reference.
+  const { threshold } = sizeSharding.sharded;
+  const maxLinks = maxDirectoryLinks === undefined ? sharded.maxLinks : Math.max(0, maxDirectoryLinks);
+  return { sharded: { ...sharded, threshold, maxLinks }, fanout: maxHamtFanout ?? fanout };
 }
 
 async function* nothing(): AsyncGenerator<Uint8Array> {}

@@ -93,3 +93,6 @@ async function* cut(source: Exclude<ByteSource, AsyncIterable<Uint8Array>>): Asy
   else if (source instanceof Blob) yield* source.stream();
   else yield* source;
 }
+
+/** When directories become sharded: as `Experimental.ShardingEnabled` of the configuration says, or by their size. */
+export type ShardingMode = "by config" | "by size";

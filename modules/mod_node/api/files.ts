@@ -1,5 +1,6 @@
 /** MFS, the mutable file system: files and directories under one root. */
 import type { CID } from "multiformats/cid";
+import { cidDefaults } from "../content/adder/import_config.ts";
 import { inSession } from "../content/dag/reader.ts";
 import { cidSettings } from "../content/mfs/cid_settings.ts";
 import { describe, type Entry, entriesIn, type Kind, linksIn, statOf } from "../content/mfs/list.ts";
@@ -23,12 +24,23 @@ import type { UnixTime } from "../formats/unixfs/format.ts";
 import type { LowLevelNode } from "../low_level_node.ts";
 import { NodeError } from "../util/errors.ts";
 import { type ByteStream, LazyByteStream } from "./byte_stream.ts";
-import { type ByteSource, type CallOptions, type IpfsPath, listOf, piecesOf, type Reading, reading } from "./common.ts";
+import {
+  type ByteSource,
+  type CallOptions,
+  type IpfsPath,
+  listOf,
+  piecesOf,
+  type Reading,
+  reading,
+  type ShardingMode,
+} from "./common.ts";
 import { type ModeInput, modeOf, shownFacts, type TimeInput, timeOf } from "./mode_and_time.ts";
 
 export interface FilesChangeOptions extends CallOptions {
   /** Make the change durable before the call resolves; true by default. */
   readonly flush?: boolean | undefined;
+  /** When directories become sharded, and plain again; `by config` by default. */
+  readonly sharding?: ShardingMode | undefined;
 }
 
 export interface FilesTouchOptions extends FilesChangeOptions {
@@ -41,6 +53,8 @@ export interface FilesCidOptions extends FilesChangeOptions {
   readonly cidVersion?: number | undefined;
   /** Hash function by name; implies CIDs of version 1. */
   readonly hashAlg?: string | undefined;
+  /** Take what is not said here from `Import.*` of the configuration; true by default. */
+  readonly importDefaults?: boolean | undefined;
 }
 
 export interface FilesCpOptions extends FilesChangeOptions {
@@ -95,6 +109,8 @@ export interface FilesLsOptions extends CallOptions {
 export interface FilesStatOptions extends CallOptions {
   /** Report how much of it is stored on this machine. */
   readonly withLocal?: boolean | undefined;
+  /** Describe symlinks as well, as files. */
+  readonly symlinks?: boolean | undefined;
 }
 
 export interface FilesLsEntry {
@@ -126,6 +142,7 @@ export interface FilesStatResult {
   /** Number of links in the block. */
   readonly blocks: number;
   readonly type: Kind;
+  readonly isSymlink?: boolean;
   /** Whether `withLocal` was given. */
   readonly withLocality: boolean;
   /** Whether all of it is stored on this machine. */
@@ -171,9 +188,13 @@ export interface FilesApi {
 /** MFS paths are named as they are, all other content by its CID below `/ipfs`. */
 const pathOf = (path: IpfsPath): NamespacePath => namespacePath(typeof path === "string" ? path : `/ipfs/${path}`);
 
-const changing = (options: FilesChangeOptions) => ({ ...reading(options), flush: options.flush !== false });
-
+/** The form of what `options` say; with the defaults of the configuration for what is made. */
 const settingsOf = ({ cidVersion: version, hashAlg: hash }: FilesCidOptions) => cidSettings({ version, hash });
+
+function madeSettings({ importDefaults, cidVersion, hashAlg: hash }: FilesCidOptions, { repo }: LowLevelNode) {
+  const form = importDefaults === false ? { cidVersion, hash } : cidDefaults({ cidVersion, hash }, repo.config);
+  return cidSettings({ version: form.cidVersion, hash: form.hash });
+}
 
 /** A path below `/ipfs` takes precedence over an MFS path. */
 const isContent = ({ text }: NamespacePath): boolean => text.startsWith("/ipfs/");
@@ -245,9 +266,9 @@ async function stat(node: LowLevelNode, path: IpfsPath, options: FilesStatOption
   const how = reading(options);
   const found = pathOf(path);
   const cid = isContent(found) ? await contentAt(node, found.text, how) : await cidAt(node.files, found, how);
-  const stat = statOf(cid, await node.reader(how)(cid));
-  const { kind: type, size, cumulativeSize, children: blocks } = stat;
-  const result = { cid, size, cumulativeSize, blocks, type, ...shownFacts(stat) };
+  const stat = statOf(cid, await node.reader(how)(cid), options.symlinks);
+  const { kind: type, size, cumulativeSize, children: blocks, isSymlink = false } = stat;
+  const result = { cid, size, cumulativeSize, blocks, type, ...shownFacts(stat), ...(isSymlink && { isSymlink }) };
   if (options.withLocal !== true) return { ...result, withLocality: false };
   const local = await localityOf(node.blocks, cid, how.signal);
   return {
@@ -260,6 +281,11 @@ async function stat(node: LowLevelNode, path: IpfsPath, options: FilesStatOption
 
 export function filesApi(node: LowLevelNode): FilesApi {
   const { files } = node;
+  const changing = (options: FilesChangeOptions) => ({
+    ...reading(options),
+    flush: options.flush !== false,
+    sharding: options.sharding === "by size" ? node.sizeSharding : undefined,
+  });
   return {
     async chmod(path, given, options = {}) {
       const mode = modeOf(given);
@@ -286,7 +312,7 @@ export function filesApi(node: LowLevelNode): FilesApi {
     listing: (path, options = {}) => list(node, path, options),
     async mkdir(path, options = {}) {
       const made = namespacePath(path);
-      const settings = settingsOf(options);
+      const settings = madeSettings(options, node);
       await makeDirectory(files, made, { ...changing(options), parents: options.parents === true, settings });
     },
     async mv(from, to, options = {}) {
@@ -301,7 +327,7 @@ export function filesApi(node: LowLevelNode): FilesApi {
     stat: (path, options = {}) => stat(node, path, options),
     async write(path, content, options = {}) {
       const to = namespacePath(path);
-      const settings = settingsOf(options);
+      const settings = madeSettings(options, node);
       const given = async () => piecesOf(typeof content === "function" ? await content() : content);
       await writeFile(files, to, given, {
         ...changing(options),

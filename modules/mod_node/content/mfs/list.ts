@@ -14,6 +14,8 @@ import { PlainDirectory } from "./plain_directory.ts";
 export type Kind = ReturnType<typeof kindOf>;
 
 export interface Stat extends ModeAndTime {
+  /** It is a symlink, which is of the kind of a file. */
+  readonly isSymlink?: boolean;
   readonly cid: CID;
   readonly kind: Kind;
   /** Bytes of a file; 0 for a directory. */
@@ -36,19 +38,20 @@ export interface Entry {
 const MAX_CONCURRENT = 16;
 const nothing = new Uint8Array();
 
-/** @throws NodeError for a block that is neither a file nor a directory */
-export function statOf(cid: CID, bytes: Uint8Array): Stat {
+/** @throws NodeError for a block that is neither a file nor a directory, nor a symlink where these are described as well */
+export function statOf(cid: CID, bytes: Uint8Array, symlinks = false): Stat {
   if (cid.code === raw) {
     return { cid, kind: "file", size: bytes.length, cumulativeSize: bytes.length, children: 0 };
   }
   if (cid.code !== dagPb) throw new NodeError("not unixfs node (proto or raw)");
   const { data = nothing, links } = decodePb(bytes);
   const unixfs = decodeUnixfs(data);
-  if (unixfs.type === "Symlink") throw new NodeError("unrecognized node type: Symlink");
+  if (unixfs.type === "Symlink" && !symlinks) throw new NodeError("unrecognized node type: Symlink");
   const { type, mode, mtime } = unixfs;
   const kind = type === "Directory" || type === "HAMTShard" ? "directory" : "file";
   const total = cumulativeSize({ length: bytes.length, links });
-  return { cid, kind, size: sizeOf(unixfs), cumulativeSize: total, children: links.length, mode, mtime };
+  const isSymlink = type === "Symlink";
+  return { cid, kind, isSymlink, size: sizeOf(unixfs), cumulativeSize: total, children: links.length, mode, mtime };
 }
 
 /** Of files and symlink targets; 0 for everything else. */

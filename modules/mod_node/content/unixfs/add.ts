@@ -8,7 +8,6 @@ import type { BlockSink, Built } from "./build.ts";
 import type { DirectorySettings } from "./directory.ts";
 import { DirectoryTree } from "./directory_tree.ts";
 import { type FileSettings, importFile, importSymlink } from "./import_file.ts";
-import { isEpoch } from "./times.ts";
 
 /** An entry to add. Directories may come before their files or not at all, in any order within one top-level entry. */
 export interface AddEntry extends ModeAndTime {
@@ -44,6 +43,8 @@ export interface AddEvent {
   readonly bytes?: number;
   /** The last event of a top-level entry, or of the wrapper: everything below it was built. */
   readonly root?: boolean;
+  /** What the top-level entry that it belongs to has said of itself, whether that is kept or not. */
+  readonly said?: ModeAndTime | undefined;
 }
 
 /** Bytes between two progress events. */
@@ -64,11 +65,12 @@ export async function* addTree(
 ): AsyncGenerator<AddEvent, void, undefined> {
   /** The directory that is built next: a top-level one, or the wrapper. */
   let open = settings.wrap ? "" : undefined;
+  let said: ModeAndTime | undefined;
 
   async function* finish(): AsyncGenerator<AddEvent, void, undefined> {
     if (open === undefined) return;
     for await (const { path, built, last } of tree.build(open, settings, sink)) {
-      yield { name: path, kind: "directory", built, root: last };
+      yield { name: path, kind: "directory", built, root: last, said };
     }
     await tree.clear();
     open = undefined;
@@ -80,7 +82,10 @@ export async function* addTree(
       const slash = entry.path.indexOf("/");
       const top = slash < 0 ? entry.path : entry.path.slice(0, slash);
       const single = slash < 0;
-      if (!settings.wrap && (top !== open || single)) yield* finish();
+      if (!settings.wrap && (top !== open || single)) {
+        yield* finish();
+        said = single ? { mode: entry.mode, mtime: entry.mtime } : undefined;
+      }
       if (!settings.wrap && (!single || entry.kind === "directory")) open = top;
       if (entry.kind === "directory") {
         await tree.open(entry.path, factsOf(entry, settings));
@@ -89,7 +94,7 @@ export async function* addTree(
       const built = yield* importEntry(entry, settings, sink, signal);
       const name = entry.path === "" ? built.cid.toString() : entry.path;
       if (open !== undefined) await tree.put(name, built);
-      yield { name, kind: entry.kind, built, root: open === undefined };
+      yield { name, kind: entry.kind, built, root: open === undefined, said };
     }
     yield* finish();
   } finally {
@@ -107,12 +112,11 @@ function requireEntry({ path, kind, body }: Partial<AddEntry>): void {
   throw new NodeError(`the entry ${path} needs a body: an async iterable of bytes`);
 }
 
-/** What is kept of an entry; undefined where that is nothing. The epoch is a time for symlinks alone, as in the reference. */
+/** What is kept of an entry; undefined where that is nothing. */
 function factsOf(entry: AddEntry, { facts, preserve }: AddSettings): ModeAndTime | undefined {
   if (preserve === undefined) return facts;
   const mode = facts?.mode ?? (preserve.mode ? entry.mode : undefined);
-  const own = facts?.mtime ?? (preserve.mtime ? entry.mtime : undefined);
-  const mtime = entry.kind !== "symlink" && own !== undefined && isEpoch(own) ? undefined : own;
+  const mtime = facts?.mtime ?? (preserve.mtime ? entry.mtime : undefined);
   return mode === undefined && mtime === undefined ? undefined : { mode, mtime };
 }
 

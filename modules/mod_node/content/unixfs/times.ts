@@ -9,8 +9,6 @@ export function unixNow(): UnixTime {
   return { seconds: whole, nanoseconds: Math.floor((seconds - whole) * 1e6) * 1000 };
 }
 
-export const isEpoch = ({ seconds, nanoseconds }: UnixTime): boolean => seconds === 0 && nanoseconds === 0;
-
 /** Milliseconds since 1970 as a Date holds them; undefined for a moment that it cannot. */
 export function dateOf(time: UnixTime | undefined): Date | undefined {
   const date = time && new Date(time.seconds * 1000 + Math.floor(time.nanoseconds / 1e6));

@@ -34,4 +34,4 @@ export const structNames: ReadonlyMap<string, string> = new Map([
 ]);
 
 /** Sections that version 0.9 does not have: left out while there is nothing in them. */
-export const laterSections: ReadonlySet<string> = new Set(["HTTPRetrieval"]);
+export const laterSections: ReadonlySet<string> = new Set(["HTTPRetrieval", "Import"]);

@@ -5,7 +5,7 @@
 import { NodeError } from "../../util/errors.ts";
 import { isObject, type JsonObject } from "./json.ts";
 import type { ConfigPath, ConfigValue } from "./schema.ts";
-import { duration, flag, type Kind, mismatch } from "./value_kinds.ts";
+import { duration, flag, type Kind, optionalText } from "./value_kinds.ts";
 
 /** What they say, where they say something. */
 export interface LaterSettings {
@@ -25,16 +25,6 @@ interface LaterKey {
   /** One sentence for the reference page. */
   readonly help: string;
 }
-
-const optionalText: Kind<string | null> = {
-  name: "text",
-  type: "config.OptionalString",
-  zero: null,
-  decode(value, place) {
-    if (value === null || typeof value === "string") return value;
-    throw mismatch(value, this.type, place);
-  },
-};
 
 export const laterKeys: Readonly<Record<string, LaterKey>> = {
   "Pubsub.Enabled": {

@@ -28,6 +28,22 @@ const datastore = (spec: Readonly<Record<string, unknown>>, help: string): Profi
   changes: { "Datastore.Spec": to(spec) },
 });
 
+const unixfsV0: Profile = {
+  help: "Imports as one of 2015 makes them: CIDs of version 0, chunks of 256 KiB, 174 links (IPIP-499).",
+  changes: {
+    "Import.CidVersion": to(0),
+    "Import.UnixFSRawLeaves": to(false),
+    "Import.UnixFSChunker": to("size-262144"),
+    "Import.HashFunction": to("sha2-256"),
+    "Import.UnixFSFileMaxLinks": to(174),
+    "Import.UnixFSDirectoryMaxLinks": to(0),
+    "Import.UnixFSHAMTDirectoryMaxFanout": to(256),
+    "Import.UnixFSHAMTDirectorySizeThreshold": to("256KiB"),
+    "Import.UnixFSHAMTDirectorySizeEstimation": to("links"),
+    "Import.UnixFSDAGLayout": to("balanced"),
+  },
+};
+
 export const profiles: Readonly<Record<string, Profile>> = {
   local: {
     help: "Keeps to this machine: the swarm on one loopback TCP address, no gateway, no bootstrap, no discovery.",
@@ -93,6 +109,19 @@ export const profiles: Readonly<Record<string, Profile>> = {
       "Swarm.ConnMgr.LowWater": to(20),
       "Swarm.ConnMgr.HighWater": to(40),
       "Swarm.ConnMgr.GracePeriod": to("1m0s"),
+    },
+  },
+  "unixfs-v0-2015": unixfsV0,
+  "legacy-cid-v0": unixfsV0,
+  "unixfs-v1-2025": {
+    help: "Imports as one of 2025 makes them: CIDs of version 1, raw leaves, chunks of 1 MiB, 1,024 links (IPIP-499).",
+    changes: {
+      ...unixfsV0.changes,
+      "Import.CidVersion": to(1),
+      "Import.UnixFSRawLeaves": to(true),
+      "Import.UnixFSChunker": to("size-1048576"),
+      "Import.UnixFSFileMaxLinks": to(1024),
+      "Import.UnixFSHAMTDirectorySizeEstimation": to("block"),
     },
   },
   randomports: {

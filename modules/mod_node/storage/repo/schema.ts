@@ -5,6 +5,7 @@
 import { NodeError } from "../../util/errors.ts";
 import { type ConfigKey, experiment, key, laterSections, structNames } from "./config_key.ts";
 import { bootstrapPeers, defaultAddresses, defaultSpec } from "./defaults.ts";
+import { importKeys } from "./import_keys.ts";
 import { isObject, type JsonObject, setAt } from "./json.ts";
 import {
   anything,
@@ -319,6 +320,7 @@ export const configKeys = {
   "Experimental.P2pHttpProxy": experiment("live", "A proxy to the HTTP services of peers on the gateway."),
   "Experimental.StrategicProviding": experiment("live", "Announce nothing unless told to."),
   "Experimental.AcceleratedDHTClient": experiment("live", "Announce in batches; `stats/provide` tells about it."),
+  ...importKeys,
   "Plugins.Plugins": key("none", map(plugin), null, "Read and kept, without effect."),
   "Pinning.RemoteServices": key(
     "live",

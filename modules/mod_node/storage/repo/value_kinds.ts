@@ -136,6 +136,24 @@ export const flag: Kind<boolean | null> = {
   },
 };
 
+/** A whole number, or null for the default of the node. */
+export const optionalInt: Kind<number | null> = {
+  name: "number",
+  type: "config.OptionalInteger",
+  zero: null,
+  decode: (value, place) => (value === null ? null : int64.decode(value, place, 0)),
+};
+
+export const optionalText: Kind<string | null> = {
+  name: "text",
+  type: "config.OptionalString",
+  zero: null,
+  decode(value, place) {
+    if (value === null || typeof value === "string") return value;
+    throw mismatch(value, optionalText.type, place);
+  },
+};
+
 /** A whole number of at least 0, or null for the default of the node. */
 export const count: Kind<number | null> = {
   name: "number",

@@ -115,6 +115,8 @@ function fieldsOf(lines: readonly string[]): Record<string, string> {
 }
 
 export interface SentPart {
+  /** Of the part; `file` by default. */
+  readonly name?: string;
   readonly filename?: string;
   readonly type?: string;
   readonly headers?: Readonly<Record<string, string>>;
@@ -125,9 +127,9 @@ const boundary = "frame-boundary";
 
 /** A multipart body and its header; `cut` leaves out the closing boundary. */
 export function multipart(parts: readonly SentPart[], { cut = false } = {}) {
-  const pieces = parts.flatMap(({ filename, type, headers = {}, content = "" }) => {
-    const name = filename === undefined ? "" : `; filename="${filename}"`;
-    const lines = [`Content-Disposition: form-data; name="file"${name}`];
+  const pieces = parts.flatMap(({ name = "file", filename, type, headers = {}, content = "" }) => {
+    const rest = filename === undefined ? "" : `; filename="${filename}"`;
+    const lines = [`Content-Disposition: form-data; name="${name}"${rest}`];
     if (type !== undefined) lines.push(`Content-Type: ${type}`);
     for (const [key, value] of Object.entries(headers)) lines.push(`${key}: ${value}`);
     return [`--${boundary}\r\n${lines.join("\r\n")}\r\n\r\n`, content, "\r\n"];

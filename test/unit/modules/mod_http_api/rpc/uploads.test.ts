@@ -160,8 +160,9 @@ describe("names", () => {
 
 describe("what a part says of its file", () => {
   test("backing path, mode and time", async () => {
-    const headers = { Abspath: "/x/y", Mode: "0644", Mtime: "-5", "Mtime-Nsecs": "7" };
-    const { abspath, mode, mtime, path } = await tree([{ filename: "d/f", headers }, file("g")])
+    const headers = { Abspath: "/x/y" };
+    const name = "file?mode=0644&mtime=-5&mtime-nsecs=7";
+    const { abspath, mode, mtime, path } = await tree([{ filename: "d/f", headers, name }, file("g")])
       .entries()
       [Symbol.asyncIterator]()
       .next()
@@ -176,8 +177,16 @@ describe("what a part says of its file", () => {
   });
 
   test("nothing, or nothing that can be read", async () => {
-    const one = await tree([{ filename: "f", headers: { Mode: "rw", Mtime: "now" } }]).one();
+    const headers = { Mode: "0644", Mtime: "5" };
+    const one = await tree([{ filename: "f", headers, name: "file" }]).one();
     assert.deepEqual([one.abspath, one.mode, one.mtime], [undefined, undefined, undefined]);
+    const odd = await tree([{ filename: "f", name: "file?mode=rw&mtime=now" }]).one();
+    assert.deepEqual([odd.mode, odd.mtime], [undefined, { seconds: 0, nanoseconds: 0 }]);
+  });
+
+  test("a backing path that is percent-encoded goes before one that is not", async () => {
+    const headers = { Abspath: "/x", "Abspath-Encoded": "%2Fna%C3%AFve" };
+    assert.equal((await tree([{ filename: "f", headers }]).one()).abspath, "/naïve");
   });
 
   test("a type that cannot be read is an error when it is met", async () => {

@@ -1,0 +1,67 @@
+/** What `Import.*` of the configuration says of imports: defaults of their options, and when directories are sharded. */
+import type { ConfigFile } from "../../storage/repo/config.ts";
+import { NodeError } from "../../util/errors.ts";
+import { parseSize } from "../../util/size.ts";
+import { isFanout, SHARD_WIDTH } from "../unixfs/shard.ts";
+import { type ShardLimits, type SizeEstimate, sizeEstimates } from "../unixfs/sharding.ts";
+import type { AddOptions } from "./settings.ts";
+
+const DEFAULT_THRESHOLD = "256KiB";
+const layouts: readonly (string | null)[] = ["balanced", "trickle", null];
+
+/** How directories are sharded by their size. */
+export interface SizeSharding {
+  readonly sharded: ShardLimits;
+  readonly fanout: number;
+}
+
+type Values = Pick<ConfigFile, "value">;
+
+/** @throws NodeError that names a key with a value of no use */
+export function shardingBySize(config: Values): SizeSharding {
+  const fanout = config.value("Import.UnixFSHAMTDirectoryMaxFanout") ?? SHARD_WIDTH;
+  if (!isFanout(fanout)) {
+    throw wrong("UnixFSHAMTDirectoryMaxFanout", `must be a power of 2, between 8 and 1024 (got ${fanout})`);
+  }
+  const estimate = config.value("Import.UnixFSHAMTDirectorySizeEstimation") ?? "links";
+  if (!isEstimate(estimate)) {
+    throw wrong("UnixFSHAMTDirectorySizeEstimation", `must be one of ${sizeEstimates.join(", ")}, got ${estimate}`);
+  }
+  const threshold = parseSize(config.value("Import.UnixFSHAMTDirectorySizeThreshold") || DEFAULT_THRESHOLD);
+  const maxLinks = Math.max(0, config.value("Import.UnixFSDirectoryMaxLinks") ?? 0);
+  return { sharded: { estimate, threshold, maxLinks }, fanout };
+}
+
+type ImportOptions = Pick<
+  AddOptions,
+  "chunker" | "cidVersion" | "hash" | "rawLeaves" | "trickle" | "maxFileLinks" | "mode" | "mtime"
+>;
+
+/** Options of an import, with those that were not given as the configuration says them. @throws NodeError */
+export function withImportConfig<T extends ImportOptions>(given: T, config: Values): T {
+  const layout = config.value("Import.UnixFSDAGLayout");
+  if (!layouts.includes(layout)) throw wrong("UnixFSDAGLayout", `must be balanced or trickle, got ${layout}`);
+  return {
+    ...given,
+    chunker: given.chunker ?? config.value("Import.UnixFSChunker") ?? undefined,
+    ...cidDefaults(given, config),
+    rawLeaves: given.rawLeaves ?? config.value("Import.UnixFSRawLeaves") ?? undefined,
+    trickle: given.trickle ?? layout === "trickle",
+    maxFileLinks: given.maxFileLinks || (config.value("Import.UnixFSFileMaxLinks") ?? undefined),
+  };
+}
+
+interface CidForm {
+  readonly cidVersion?: number | undefined;
+  readonly hash?: string | undefined;
+}
+
+/** Version and hash function of CIDs. */
+export const cidDefaults = ({ cidVersion, hash }: CidForm, config: Values): CidForm => ({
+  cidVersion: cidVersion ?? config.value("Import.CidVersion") ?? undefined,
+  hash: hash ?? config.value("Import.HashFunction") ?? undefined,
+});
+
+const isEstimate = (word: string): word is SizeEstimate => (sizeEstimates as readonly string[]).includes(word);
+
+const wrong = (key: string, what: string) => new NodeError(`Import.${key} ${what}`);
