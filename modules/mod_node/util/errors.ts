@@ -78,6 +78,8 @@ export const failures = {
   LOCK_LOST: "another host has taken over {name}: nothing of this step took place",
   COLLECTING:
     "another host of the shared store is removing blocks: nothing was removed by this call, and it can be repeated",
+  COLLECTION_UNANSWERED:
+    "garbage collection is given up, and nothing is removed: for {seconds} s no answer came from {hosts}. Look there which call does not end, or start that host again",
   // Routing
   ROUTING_TABLE_EMPTY: "failed to find any peer in table",
   // Features that are off, or that need a network

@@ -46,6 +46,7 @@ export interface LogEngine {
   join(): Promise<void>;
   withLock: SharedLog["withLock"];
   sessions: SharedLog["sessions"];
+  hostOf: SharedLog["hostOf"];
   doomed: SharedLog["doomed"];
   buried: SharedLog["buried"];
   close(): Promise<void>;

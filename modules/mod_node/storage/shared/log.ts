@@ -120,6 +120,8 @@ export interface SharedLog {
   withLock<T>(name: string, run: (lock: HeldLock) => Promise<T>): Promise<{ readonly result: T } | undefined>;
   /** Sessions that are alive by the database's clock, this one among them, in order. @throws NodeError STORE_UNAVAILABLE */
   sessions(): Promise<readonly number[]>;
+  /** What the host of a session is called, for people. */
+  hostOf(session: number): Promise<string>;
   /** Segments that were replaced so many milliseconds ago, by the database's clock, and whose objects may be there. */
   doomed(graceMs: number): Promise<readonly SegmentId[]>;
   /** The objects of these are gone. */

@@ -108,6 +108,10 @@ export class LogClient implements SharedLog {
     return this.#engine.sessions();
   }
 
+  hostOf(session: number): Promise<string> {
+    return this.#engine.hostOf(session);
+  }
+
   doomed(graceMs: number): Promise<readonly SegmentId[]> {
     return this.#engine.doomed(graceMs);
   }

@@ -211,6 +211,10 @@ class MemoryEngine implements LogEngine {
     return this.#log.sessions;
   }
 
+  async hostOf(session: number): Promise<string> {
+    return `host of session ${session}`;
+  }
+
   async doomed(graceMs: number): Promise<readonly SegmentId[]> {
     await this.#log.step("read", this.session);
     return this.#log.doomed(graceMs);

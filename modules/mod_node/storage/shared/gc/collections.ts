@@ -24,6 +24,8 @@ export interface CollectionsDeps {
   /** Milliseconds: between two looks at what does not tell, and before a collection that nobody leads is ended. */
   readonly pollMs?: number;
   readonly settleMs?: number;
+  /** Milliseconds without any answer of the hosts that are left, after which a collection is given up. */
+  readonly answerMs?: number | undefined;
 }
 
 export interface MarkOptions {
@@ -76,6 +78,8 @@ const lockName = "gc";
 const undecidedKey = "gc/undecided";
 const POLL_MS = 1000;
 const SETTLE_MS = 15_000;
+/** Longer than a call holds off a collection: writers give way, and metadata is written in seconds. */
+const ANSWER_MS = 5 * 60_000;
 const BATCH = 512;
 
 export class Collections implements Applier {
@@ -232,6 +236,7 @@ export class Collections implements Applier {
     await log.commit(() => ({ entries: [entry, setUndecided(encodeEntries([entry]))], result: undefined }), lock);
     try {
       const asked = new Set(await log.sessions());
+      let [left, since] = [asked.size, performance.now()];
       for (;;) {
         const undecided = this.#undecided;
         if (undecided?.entry.epoch !== entry.epoch || resets !== this.#resets)
@@ -239,6 +244,8 @@ export class Collections implements Applier {
         const change = this.#change.promise;
         const missing = (await log.sessions()).filter((id) => asked.has(id) && !undecided.acknowledged.has(id));
         if (missing.length === 0) break;
+        if (missing.length < left) [left, since] = [missing.length, performance.now()];
+        await this.#requireAnswer(missing, since);
         await this.#pause(change, lock.signal, signal);
       }
       // What sessions have written that are over by now, and everything before the acknowledgements.
@@ -261,6 +268,14 @@ export class Collections implements Applier {
       tell?.(cid);
     }
     return removed;
+  }
+
+  /** A host whose lease goes on, and which does not answer, holds up nobody for good. @throws NodeError COLLECTION_UNANSWERED */
+  async #requireAnswer(missing: readonly number[], since: number): Promise<void> {
+    const { log, answerMs = ANSWER_MS } = this.#deps;
+    if (performance.now() - since < answerMs) return;
+    const hosts = (await Promise.all(missing.map((session) => log.hostOf(session)))).join(", ");
+    throw failure("COLLECTION_UNANSWERED", { seconds: Math.round(answerMs / 1000), hosts });
   }
 
   #decision({ epoch }: Condemned, rescued: BlockList): Draft<void> {

@@ -9,7 +9,7 @@ import { LogClient } from "../log_client.ts";
 import { History } from "./history.ts";
 import { Line, type Sql, SqlCounts } from "./line.ts";
 import { byteArray, lastChanges, marksOf } from "./rows.ts";
-import { channelOf, prepareSchema } from "./schema.ts";
+import { channelOf, newer, prepareSchema, SCHEMA_VERSION } from "./schema.ts";
 import { type SqlSettings, sqlSettings } from "./settings.ts";
 import { snapshotOf } from "./snapshot.ts";
 
@@ -227,9 +227,11 @@ class SqlEngine implements LogEngine {
     const [row] = await this.#ask(
       this.#writer,
       commitMs,
-      "select SCHEMA.join_store($1::text, $2::text, make_interval(secs => $3::double precision), $4::boolean) as id",
-      [name, peer, leaseMs / 1000, isStart],
+      `select SCHEMA.join_store($1::text, $2::text, make_interval(secs => $3::double precision), $4::boolean, $5::integer) as id,
+         (select version from SCHEMA.version) as version`,
+      [name, peer, leaseMs / 1000, isStart, SCHEMA_VERSION],
     );
+    if (row?.id === null) throw newer(this.#settings.schema, String(row.version));
     this.#sessionEnd = new AbortController();
     this.session = Number(row?.id);
   }
@@ -288,6 +290,12 @@ class SqlEngine implements LogEngine {
   async sessions(): Promise<readonly number[]> {
     const rows = await this.#ask(this.#reader, this.#options.refreshMs, "select id from SCHEMA.live_sessions()");
     return rows.map(({ id }) => Number(id));
+  }
+
+  async hostOf(session: number): Promise<string> {
+    const name = "select name from SCHEMA.sessions where id = $1::integer";
+    const [row] = await this.#ask(this.#reader, this.#options.refreshMs, name, [session]);
+    return `${row?.name ?? "a host"} (session ${session})`;
   }
 
   async doomed(graceMs: number): Promise<readonly SegmentId[]> {

@@ -1,8 +1,14 @@
 /** The tables of a store, and the functions that are one round trip each. */
+import { NodeError } from "../../../util/errors.ts";
 import type { Sql } from "./line.ts";
 
-/** Raised with every change of what is below; `migrations` leads there. */
-export const SCHEMA_VERSION = 1;
+/** Raised with every change of what is below, which a test holds; a change of tables has its step in `migrations`. */
+export const SCHEMA_VERSION = 2;
+
+/** What changes the tables of a version to those of the next one; functions are made anew at any rate. */
+const migrations: Readonly<Record<number, (schema: string) => string>> = {
+  1: () => "",
+};
 
 const quoted = (schema: string): string => `"${schema}"`;
 /** Hosts are told of commits by this channel. */
@@ -139,12 +145,19 @@ begin
     where m->>'kind' = 'removed' and r.kind = 'acknowledged' and r.epoch = (m->>'epoch')::bigint;
 end $$;
 
--- \`is_start\`: earlier sessions of this peer are over, as the lock of its repo proves.
-create function ${s}.join_store(name_ text, peer_ text, lease_ interval, is_start boolean default false) returns integer
-language sql set search_path = ${s} as $$
+-- \`is_start\`: earlier sessions of this peer are over, as the lock of its repo proves. Null for a program of another version.
+create function ${s}.join_store(name_ text, peer_ text, lease_ interval, is_start boolean, program integer) returns integer
+language plpgsql set search_path = ${s} as $$
+declare
+  joined integer;
+begin
+  -- Held until the end: nobody changes the tables meanwhile.
+  perform from version where version = program for share;
+  if not found then return null; end if;
   update sessions set ended = true where is_start and peer = peer_ and not ended;
-  insert into sessions (name, peer, lease) values (name_, peer_, clock_timestamp() + lease_) returning id
-$$;
+  insert into sessions (name, peer, lease) values (name_, peer_, clock_timestamp() + lease_) returning id into joined;
+  return joined;
+end $$;
 
 -- Renews the lease, unless it is over; tells the head as well.
 create function ${s}.beat(who integer, renew interval) returns table (alive boolean, pos bigint)
@@ -206,8 +219,25 @@ begin
 end $$;
 `;
 
+const functions = (schema: string): string =>
+  otherFunctions(quoted(schema)) + appendFunction(quoted(schema), `${schema}_news`);
+
+/** All that a new store is made of. */
+export const schemaText = (schema: string): string => tables(quoted(schema)) + functions(schema);
+
+const dropFunctions = (schema: string): string => `
+do $$ declare
+  f regprocedure;
+begin
+  for f in select oid::regprocedure from pg_proc where pronamespace = '${quoted(schema)}'::regnamespace loop
+    execute 'drop function ' || f;
+  end loop;
+end $$`;
+
 /**
- * Makes what is missing; one host at a time. @throws Error for tables of a newer version
+ * Makes what is missing, and what an older program has made into what this one knows; one host at a time.
+ *
+ * @throws NodeError for a newer version, and for an older one while hosts use it: that one can be tried again
  */
 export async function prepareSchema(sql: Sql, schema: string): Promise<void> {
   const s = quoted(schema);
@@ -215,16 +245,40 @@ export async function prepareSchema(sql: Sql, schema: string): Promise<void> {
     await tx`select pg_advisory_xact_lock(hashtextextended(${`modhost ${schema}`}, 0))`;
     await tx.unsafe(`create schema if not exists ${s}`);
     await tx.unsafe(`create table if not exists ${s}.version (version integer not null)`);
-    const [row] = await tx.unsafe(`select version from ${s}.version`);
-    if (row === undefined) {
-      await tx.unsafe(tables(s));
-      await tx.unsafe(otherFunctions(s));
-      await tx.unsafe(appendFunction(s, `${schema}_news`));
+    // Nobody joins meanwhile.
+    const [row] = await tx.unsafe(`select version from ${s}.version for update`);
+    const found = row === undefined ? undefined : Number(row.version);
+    if (found === SCHEMA_VERSION) return;
+    if (found === undefined) {
+      await tx.unsafe(schemaText(schema));
       await tx.unsafe(`insert into ${s}.version values (${SCHEMA_VERSION})`);
-    } else if (Number(row.version) !== SCHEMA_VERSION) {
-      throw new Error(
-        `schema ${schema} has version ${row.version}, and this program knows ${SCHEMA_VERSION}: use the program that all other hosts have`,
-      );
+      return;
     }
+    if (found > SCHEMA_VERSION) throw newer(schema, found);
+    const hosts = await tx.unsafe(
+      `select string_agg(distinct name, ', ') as names from ${s}.sessions where not ended and lease > clock_timestamp()`,
+    );
+    const names = hosts[0]?.names as string | null;
+    if (names !== null) throw inUse(schema, found, names);
+    for (let version = found; version < SCHEMA_VERSION; version += 1) {
+      const migrate = migrations[version];
+      if (migrate === undefined) throw new NodeError(`schema ${schema} has version ${version}, which no program had`);
+      await tx.unsafe(migrate(s));
+    }
+    await tx.unsafe(dropFunctions(schema));
+    await tx.unsafe(functions(schema));
+    await tx.unsafe(`update ${s}.version set version = ${SCHEMA_VERSION}`);
   });
 }
+
+/** For a host whose program is older than the tables. */
+export const newer = (schema: string, version: number | string): NodeError =>
+  new NodeError(
+    `schema ${schema} of the database has version ${version}, and this program knows ${SCHEMA_VERSION}: another host has a newer program, which has changed it. Install that one here, too`,
+  );
+
+const inUse = (schema: string, version: number, hosts: string): NodeError =>
+  new NodeError(
+    `schema ${schema} of the database has version ${version}, and this program makes it version ${SCHEMA_VERSION} once no host uses it: stop ${hosts}`,
+    { kind: "unavailable" },
+  );

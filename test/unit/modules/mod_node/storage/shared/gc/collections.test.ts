@@ -107,6 +107,27 @@ test("a host that does not answer holds a collection up until its session is ove
   await Promise.all([a.close(), b.close()]);
 });
 
+test("a collection without the answer of a host that stays is given up, says of which one, and removes nothing", async () => {
+  const { log, bucket, open } = store();
+  const b = await open();
+  const a = await Host.open(log, bucket, dag, undefined, 50);
+  await b.put(3);
+  const go = Promise.withResolvers<void>();
+  log.onStep = async (_step, session) => {
+    if (session === b.log.session) await go.promise;
+  };
+  await assert.rejects(a.collections.collect(), {
+    code: "COLLECTION_UNANSWERED",
+    message: new RegExp(`nothing is removed: .* from .*host of session ${b.log.session}\\b`),
+  });
+  assert.deepEqual(sorted(a.blocks.all), [3]);
+  go.resolve();
+  log.onStep = () => {};
+  const c = await open();
+  assert.deepEqual(await c.collections.collect(), { removed: 1 });
+  await Promise.all([a.close(), b.close(), c.close()]);
+});
+
 async function severalTurns(): Promise<string> {
   for (let turns = 0; turns < 50; turns += 1) await nextTurn();
   return "turns";

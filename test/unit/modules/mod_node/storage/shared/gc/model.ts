@@ -192,7 +192,14 @@ export class Host {
   readonly #guards = new Set<{ readonly root: number }>();
   readonly #wait: () => Promise<void>;
 
-  private constructor(log: SharedLog, metadata: SharedMetadata, bucket: Bucket, dag: Dag, wait: () => Promise<void>) {
+  private constructor(
+    log: SharedLog,
+    metadata: SharedMetadata,
+    bucket: Bucket,
+    dag: Dag,
+    wait: () => Promise<void>,
+    answerMs?: number,
+  ) {
     this.log = log;
     this.metadata = metadata;
     this.blocks = new ModelBlocks(log, bucket);
@@ -205,6 +212,7 @@ export class Host {
       isRoot: (key) => key.startsWith("pins/"),
       pollMs: 1,
       settleMs: 5,
+      answerMs,
     });
     this.collections.serve({
       alone: async (run) => {
@@ -217,15 +225,16 @@ export class Host {
     });
   }
 
-  /** `wait` is called between all steps. */
+  /** `wait` is called between all steps; `answerMs`: of collections. */
   static async open(
     shared: MemoryLog,
     bucket: Bucket,
     dag: Dag,
     wait = (): Promise<void> => nextTurn(),
+    answerMs?: number,
   ): Promise<Host> {
     const log = shared.open();
-    const host = new Host(log, await SharedMetadata.open(log, memoryMetadata()), bucket, dag, wait);
+    const host = new Host(log, await SharedMetadata.open(log, memoryMetadata()), bucket, dag, wait, answerMs);
     await host.collections.start();
     return host;
   }

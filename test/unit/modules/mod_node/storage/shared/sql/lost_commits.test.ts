@@ -6,6 +6,7 @@ import { encodeEntries } from "#node/storage/shared/entries.ts";
 import { SharedMetadata } from "#node/storage/shared/metadata.ts";
 import { openSqlLog } from "#node/storage/shared/sql/engine.ts";
 import { Line, SqlCounts } from "#node/storage/shared/sql/line.ts";
+import { SCHEMA_VERSION } from "#node/storage/shared/sql/schema.ts";
 import { sqlSettings } from "#node/storage/shared/sql/settings.ts";
 import { noPostgres, Postgres } from "#test/support/engines/postgres.ts";
 import { eventually } from "#test/support/eventually.ts";
@@ -25,7 +26,8 @@ async function goBack(url: string, keys: readonly string[]): Promise<void> {
       await tx.unsafe("select from head for update");
       await tx.unsafe("delete from log where position > 1; delete from metadata where position > 1");
       await tx.unsafe("update head set position = 1; delete from sessions");
-      await tx.unsafe("alter table sessions alter column id restart with 1; select join_store('c', 'c', '1 hour')");
+      await tx.unsafe("alter table sessions alter column id restart with 1");
+      await tx.unsafe(`select join_store('c', 'c', '1 hour', false, ${SCHEMA_VERSION})`);
       for (const [at, key] of keys.entries()) {
         const entries = encodeEntries([{ kind: "metadata", changes: [[key, bytes("1")]] }]);
         await tx.unsafe(

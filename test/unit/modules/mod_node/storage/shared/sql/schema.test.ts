@@ -1,0 +1,90 @@
+import assert from "node:assert/strict";
+import { createHash } from "node:crypto";
+import { test } from "node:test";
+import connect from "postgres";
+import { memoryMetadata } from "#node/storage/metadata/memory.ts";
+import { SharedMetadata } from "#node/storage/shared/metadata.ts";
+import { openSqlLog, type SqlLog } from "#node/storage/shared/sql/engine.ts";
+import { prepareSchema, SCHEMA_VERSION, schemaText } from "#node/storage/shared/sql/schema.ts";
+import type { NodeError } from "#node/util/errors.ts";
+import { noSharedStore, sharedStore } from "#test/support/engines/shared_store.ts";
+
+/** Of the text of each version, from the second on. */
+const HASHES: Readonly<Record<number, string>> = {
+  2: "639fac7dfee4e514",
+};
+
+const skip = noSharedStore;
+let peers = 0;
+const open = (url: string, name = "one") => openSqlLog({ url, name, peer: `peer ${(peers += 1)}` });
+const bytes = (text: string) => new Uint8Array(Buffer.from(text));
+
+/** With a connection of its own. */
+async function ask(url: string, query: string): Promise<void> {
+  const { searchParams } = new URL(url);
+  const sql = connect(url.replace(/\?.*$/, ""), { max: 1 });
+  await sql.unsafe(query.replaceAll("SCHEMA", `${searchParams.get("schema")}`)).finally(() => sql.end());
+}
+
+async function value({ log }: SqlLog): Promise<string> {
+  const metadata = await SharedMetadata.open(log, memoryMetadata());
+  const found = await metadata.get("kept");
+  await metadata.close();
+  return Buffer.from(found ?? []).toString();
+}
+
+test("a change of the tables and functions comes with another version", () => {
+  const hash = createHash("sha256").update(schemaText("store")).digest("hex").slice(0, 16);
+  assert.equal(hash, HASHES[SCHEMA_VERSION], "raise SCHEMA_VERSION, and write down the hash of its text here");
+});
+
+test("what an older program has made is upgraded once no host uses it, by one host, with all that is in it", {
+  skip,
+}, async () => {
+  const { settings } = await sharedStore();
+  const url = settings.sql;
+  const old = await open(url, "old host");
+  await old.log.commit(() => ({
+    entries: [{ kind: "metadata", changes: [["kept", bytes("value")]] }],
+    result: undefined,
+  }));
+  // As that program had it: a function of other parameters.
+  await ask(
+    url,
+    `update SCHEMA.version set version = 1; drop function SCHEMA.beat;
+     create function SCHEMA.beat(other text) returns integer language sql as 'select 1'`,
+  );
+  await assert.rejects(open(url), (error: NodeError) => {
+    assert.match(
+      error.message,
+      /has version 1, and this program makes it version \d+ once no host uses it: stop old host/,
+    );
+    return error.kind === "unavailable";
+  });
+  await ask(url, "update SCHEMA.sessions set ended = true");
+  const hosts = await Promise.all([open(url), open(url), open(url)]);
+  for (const host of hosts) assert.equal(await value(host), "value");
+  for (const { log } of [old, ...hosts]) await log.close();
+});
+
+test("a program that is older than the tables is refused at once, and told what to do", { skip }, async () => {
+  const { settings } = await sharedStore();
+  const url = settings.sql;
+  const first = await open(url);
+  await ask(url, "update SCHEMA.version set version = 99");
+  await assert.rejects(open(url), (error: NodeError) => {
+    assert.match(error.message, /has version 99, and this program knows \d+: .*Install that one here, too/);
+    return error.kind === "failure";
+  });
+  await first.log.close();
+  // One that has looked at the version just before the upgrade, and joins after it.
+  const sql = connect(url.replace(/\?.*$/, ""), { max: 1, onnotice: () => {} });
+  const schema = `${new URL(url).searchParams.get("schema")}_late`;
+  await prepareSchema(sql as never, schema);
+  await sql.unsafe(`update "${schema}".version set version = 99`);
+  const [joined] = await sql.unsafe(
+    `select "${schema}".join_store('late', 'peer', '30 s', true, ${SCHEMA_VERSION}) as id`,
+  );
+  assert.equal(joined?.id, null);
+  await sql.end();
+});
