@@ -12,7 +12,7 @@ for (const [fault, isolated] of [
   ["exits", true],
 ] as const satisfies readonly (readonly [Fault, boolean])[]) {
   test(`a module that ${fault}${isolated ? ", isolated," : ""} takes no answer from another`, {
-    timeout: 60_000,
+    timeout: 300_000,
   }, async () => {
     const { answered, failed, statuses } = await misbehave(fault, { isolated, requests: 100, every: 5 });
     assert.deepEqual([answered, failed], [100, 0]);

@@ -20,7 +20,7 @@ const linesOf = async (file: string) =>
     .split("\n")
     .map((line) => JSON.parse(line) as Change);
 
-describe("module.server", { timeout: 20_000 }, () => {
+describe("module.server", { timeout: 300_000 }, () => {
   /** A module whose handler does something with the server, and answers with its own generation and the record. */
   const changing = (act: (module: Module) => Promise<Change>) => {
     let generation = 0;
@@ -130,7 +130,7 @@ describe("module.server", { timeout: 20_000 }, () => {
   });
 });
 
-describe("the audit file", { timeout: 20_000 }, () => {
+describe("the audit file", { timeout: 300_000 }, () => {
   test("has a line for each change, for its owner alone, without secrets", async (t) => {
     const folder = await folderFor(t);
     let loads = 0;

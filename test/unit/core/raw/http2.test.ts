@@ -177,7 +177,7 @@ describe("a session that ends while it is judged", () => {
   test("is gone, and the host goes on", async () => {
     const session = http2.connect(`https://127.0.0.1:${judged().https}`, { rejectUnauthorized: false });
     session.on("error", () => undefined);
-    const over = once(session, "close", { signal: AbortSignal.timeout(15_000) });
+    const over = once(session, "close", { signal: AbortSignal.timeout(120_000) });
     session
       .request({ ":path": "/judged" })
       .on("error", () => undefined)

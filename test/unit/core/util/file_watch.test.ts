@@ -34,7 +34,7 @@ async function watching(t: TestContext, names: readonly string[], deps: Partial<
   return { folder, told, faults, watch, write };
 }
 
-describe("files that are watched", { timeout: 60_000 }, () => {
+describe("files that are watched", { timeout: 300_000 }, () => {
   test("are told of once they have changed: written, exchanged, taken away, or come with their folder", async (t) => {
     const { folder, told, watch, write } = await watching(t, ["a", "b", "in/it/c"]);
     await write("a", "one");

@@ -18,7 +18,7 @@ async function body(running: TestHost, path: string): Promise<string> {
 }
 
 test("a module that says in one line that it is isolated is; one that says so where nobody sees it is refused", {
-  timeout: 60_000,
+  timeout: 300_000,
 }, async (t) => {
   const sources = {
     "mod_line.js": `import { defineModule } from "modhost";\nexport default defineModule({ isolated: true, load: ${app} });`,
@@ -33,7 +33,7 @@ test("a module that says in one line that it is isolated is; one that says so wh
 });
 
 test("what an isolated module provides once it is loaded is served, and gone with it", {
-  timeout: 60_000,
+  timeout: 300_000,
 }, async (t) => {
   const source = `export const isolated = true;
     export default (module) => {
@@ -54,7 +54,7 @@ test("what an isolated module provides once it is loaded is served, and gone wit
   assert.deepEqual(running.host.residue("late"), []);
 });
 
-test("the id of a request is the same in the worker as in the host", { timeout: 60_000 }, async (t) => {
+test("the id of a request is the same in the worker as in the host", { timeout: 300_000 }, async (t) => {
   const sources = {
     "mod_shop.js":
       'export const isolated = true;\nexport default (module) => { module.depends("http"); module.provides("http", { route: { GET: ({ request }) => request.id } }); };',
@@ -68,7 +68,7 @@ test("the id of a request is the same in the worker as in the host", { timeout: 
 });
 
 test("Koa middleware of an isolated app is asked for all of its paths, and passes on what it does not answer", {
-  timeout: 60_000,
+  timeout: 300_000,
 }, async (t) => {
   const source = `export const isolated = true;
     export default (module) => {

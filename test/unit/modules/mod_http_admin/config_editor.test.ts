@@ -211,7 +211,7 @@ describe("saving", () => {
     assert.equal(host.config.value("vault_size"), 3);
   });
 
-  test("is no news to who watches the file", { timeout: 30_000 }, async (t) => {
+  test("is no news to who watches the file", { timeout: 300_000 }, async (t) => {
     const { save, call, file } = await serving(t, `${head}config_watch: true\n`);
     await save(`${head}config_watch: true\nvault_size: 5\n`);
     await writeFile(file, `${head}config_watch: true\nvault_size: 6\n`);

@@ -75,7 +75,7 @@ async function serving(t: TestContext, config: Record<string, unknown> = {}): Pr
   });
 }
 
-describe("event streams", { timeout: 60_000 }, () => {
+describe("event streams", { timeout: 300_000 }, () => {
   test("tell requests, lines of the log without secrets, changes and figures", async (t) => {
     const running = await serving(t, { talker_key: "a-secret-of-some-length" });
     const listener = new Listener(await listen(running));

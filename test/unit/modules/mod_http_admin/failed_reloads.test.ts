@@ -20,7 +20,7 @@ export default (module) => {
 };`;
 
 test("reloads that fail disturb nobody: requests, a stream and a websocket of the old instance go on", {
-  timeout: 60_000,
+  timeout: 300_000,
 }, async (t) => {
   const running = await pluginHost(
     t,

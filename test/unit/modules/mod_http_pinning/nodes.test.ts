@@ -43,7 +43,7 @@ async function read(host: ServiceHost, cid: string): Promise<string> {
   return (await host.call(`cat?arg=${cid}&offline=true`)).text;
 }
 
-test("each pins on the other, who fetches it from where it is", { timeout: 60_000 }, async () => {
+test("each pins on the other, who fetches it from where it is", { timeout: 300_000 }, async () => {
   for (const [seed, from, to, service] of [
     [3, anna, ben, "ben"],
     [7, ben, anna, "anna"],
@@ -62,7 +62,7 @@ test("each pins on the other, who fetches it from where it is", { timeout: 60_00
   }
 });
 
-test("a client library lists, counts and removes", { timeout: 60_000 }, async () => {
+test("a client library lists, counts and removes", { timeout: 300_000 }, async () => {
   const { remote } = clientOf(anna).pin;
   const cids: string[] = [];
   for (let at = 0; at < 25; at += 1) {
@@ -133,7 +133,7 @@ test("the policy of a service keeps the files pinned there, each state in the pl
   assert.deepEqual([pins.includes(former), pins.includes(last)], [false, true]);
 });
 
-test("the reference pins here, lists and removes", { skip: withoutGoIpfs, timeout: 60_000 }, async () => {
+test("the reference pins here, lists and removes", { skip: withoutGoIpfs, timeout: 300_000 }, async () => {
   await using go = await GoIpfs.start();
   await go.call(`pin/remote/service/add?arg=ben&arg=http://127.0.0.1:${ben.http}/pinning&arg=token-of-ben`);
   const form = new FormData();
@@ -158,7 +158,7 @@ test("a token that is not known is refused, in the words of the service", async 
   await anna.call("pin/remote/service/rm?arg=closed");
 });
 
-test("what is asked for before anybody has it is pinned when somebody does", { timeout: 60_000 }, async () => {
+test("what is asked for before anybody has it is pinned when somebody does", { timeout: 300_000 }, async () => {
   const offline = await startPinning();
   try {
     const text = content(11);

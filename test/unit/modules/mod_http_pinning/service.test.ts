@@ -267,7 +267,7 @@ describe("a service without a network", () => {
   });
 });
 
-test("fetching goes on in the background, so many at a time, and after a restart", { timeout: 30_000 }, async () => {
+test("fetching goes on in the background, so many at a time, and after a restart", { timeout: 300_000 }, async () => {
   const online = { node_offline: false, pinning_parallel: 1 };
   await using kept = await startHost({ config: { http_ports: [], https_ports: [] } });
   const data_path = `${kept.folder}/service`;
@@ -322,7 +322,7 @@ test("fetching goes on in the background, so many at a time, and after a restart
   }
 });
 
-test("a pin of which nothing arrives has failed when its time is up", { timeout: 20_000 }, async () => {
+test("a pin of which nothing arrives has failed when its time is up", { timeout: 300_000 }, async () => {
   const host = await startPinning({ node_offline: false, pinning_timeout: "1s" });
   try {
     const { requestid } = await host.pin({ cid: unknown(4) });
@@ -333,7 +333,7 @@ test("a pin of which nothing arrives has failed when its time is up", { timeout:
   }
 });
 
-test("a reload goes on with what was under way", { timeout: 20_000 }, async () => {
+test("a reload goes on with what was under way", { timeout: 300_000 }, async () => {
   const host = await startPinning({ node_offline: false });
   try {
     const { requestid } = await host.pin({ cid: unknown(5) });

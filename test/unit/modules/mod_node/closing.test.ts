@@ -18,7 +18,7 @@ import { readUpTo } from "#node/util/async/read_all.ts";
 
 /** Of a directory that nobody has. */
 const nowhere = parseCid("QmYwAPJzv5CZsnA625s3Xf2nemtYgPpHdWEz79ojWnPbdG");
-const patient = { timeout: 10_000 };
+const patient = { timeout: 300_000 };
 const flushed = { flush: true };
 const made = { ...flushed, parents: false, settings: undefined };
 const written = { ...made, offset: 0, count: undefined, create: true, truncate: false, rawLeaves: undefined };

@@ -5,7 +5,7 @@ import { BufferPool } from "#node/storage/blockstore/buffer_pool.ts";
 
 const mebibyte = 2 ** 20;
 
-test("all who wait for room go on when there is some, in the order of their pieces", { timeout: 60_000 }, async () => {
+test("all who wait for room go on when there is some, in the order of their pieces", { timeout: 300_000 }, async () => {
   const begin = Promise.withResolvers<void>();
   const taken: number[] = [];
   const writing = new SequentialWrite(5, new BufferPool(), async (content) => {
@@ -24,7 +24,7 @@ test("all who wait for room go on when there is some, in the order of their piec
   );
 });
 
-test("who waits for room is told when the writing fails", { timeout: 60_000 }, async () => {
+test("who waits for room is told when the writing fails", { timeout: 300_000 }, async () => {
   const begin = Promise.withResolvers<void>();
   const writing = new SequentialWrite(0, new BufferPool(), async () => {
     await begin.promise;
