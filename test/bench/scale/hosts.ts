@@ -20,6 +20,8 @@ export interface Program {
 const env: NodeJS.ProcessEnv = {
   MODHOST_MODULES_ENABLED: "http,http_errors,http_api,http_openmetrics",
   MODHOST_NODE_OFFLINE: "true",
+  // A busy machine takes its time.
+  MODHOST_LOAD_TIMEOUT: "300",
 };
 
 /** In `<folder>/<name>`, which is made. Without a store it has one of its own. Gives its cache's folder, too. */
