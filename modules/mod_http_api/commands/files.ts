@@ -157,7 +157,8 @@ function goMode({ type, isSymlink, mode = 0 }: FilesStatResult): string {
 
 const statFacts = (stat: FilesStatResult): Pick<StatToday, "Mode" | "Mtime" | "MtimeNsecs"> => ({
   ...(stat.mode && { Mode: goMode(stat) }),
-  ...(stat.mtime && { Mtime: stat.mtime.seconds, MtimeNsecs: stat.mtime.nanoseconds }),
+  ...(stat.mtime?.seconds && { Mtime: stat.mtime.seconds }),
+  ...(stat.mtime?.nanoseconds && { MtimeNsecs: stat.mtime.nanoseconds }),
 });
 
 function statText(stat: Stat, format: string, more: Readonly<Record<string, string>> = {}): string {

@@ -27,7 +27,7 @@ import { commands as multibase } from "./multibase.ts";
 import { commands as name } from "./name.ts";
 import { commands as object } from "./object.ts";
 import { commands as p2p } from "./p2p.ts";
-import { commands as pin } from "./pin.ts";
+import { commands as pin, today as pinToday } from "./pin.ts";
 import { commands as ping } from "./ping.ts";
 import { commandsIn, multibase as encoded, plain } from "./pubsub.ts";
 import { commands as refs } from "./refs.ts";
@@ -82,7 +82,7 @@ const others = [
 ];
 
 /** What Kubo 0.43 has otherwise. */
-const today = [addToday, blockToday, cidToday, dagToday, filesToday, lsToday, commandsIn(encoded)];
+const today = [addToday, blockToday, cidToday, dagToday, filesToday, lsToday, pinToday, commandsIn(encoded)];
 
 export const table = new Table([...others, commandsIn(plain)], { today });
 

@@ -4,9 +4,11 @@ import { goJson, NodeError, type PinLsResult, type SortedPin, type SortedPins } 
 import type { CID } from "multiformats/cid";
 import {
   type AnyCall,
+  type ArgumentValues,
   type Commands,
   defineGroup,
   Listing,
+  type OptionValues,
   readCommand,
   stream,
   value,
@@ -24,20 +26,25 @@ const PROGRESS_INTERVAL_MS = 500;
 const addOutput = fields("AddPinOutput", { "Pins?": ["string"], "Progress?": "int" });
 type Progress = ValueOf<typeof addOutput>;
 
+type AddCall = Pick<AnyCall, "node" | "signal" | "offline" | "cidText"> & {
+  readonly options: { readonly name: string | undefined };
+};
+
 async function addAll(
   given: readonly string[],
   recursive: boolean,
-  { node, signal, offline, cidText }: AnyCall,
+  { node, options, signal, offline, cidText }: AddCall,
   progress?: (blocks: number) => void,
 ): Promise<Progress> {
+  const { name } = options;
   const write = cidText();
   const Pins: string[] = [];
   const pins = given.map((path) => ({ path, recursive }));
-  for await (const cid of node.pin.addAll(pins, { progress, signal, offline })) Pins.push(write(cid));
+  for await (const cid of node.pin.addAll(pins, { progress, name, signal, offline })) Pins.push(write(cid));
   return { Pins };
 }
 
-async function* addTelling(given: readonly string[], recursive: boolean, call: AnyCall): AsyncGenerator<Progress> {
+async function* addTelling(given: readonly string[], recursive: boolean, call: AddCall): AsyncGenerator<Progress> {
   const over = new AbortController();
   let blocks = 0;
   const line = (): Progress => (blocks === 0 ? {} : { Progress: blocks });
@@ -98,6 +105,76 @@ async function* doubled(
 }
 
 const pinKeys = map(fields("PinLsType", { Type: "string" }));
+const pinKeysToday = map(fields("PinLsType", { Type: "string", Name: "string" }));
+
+const aboutList = {
+  help: "Lists pins.",
+  arguments: [{ name: "ipfs-path", variadic: true, help: "Objects to look up; by default all pins are listed." }],
+  options: {
+    type: {
+      type: "string",
+      aliases: ["t"],
+      default: "all",
+      help: "Pins to list: direct, indirect, recursive or all.",
+    },
+    quiet: { type: "bool", aliases: ["q"], help: "Print CIDs only." },
+    stream: { type: "bool", aliases: ["s"], help: "Return pins as they are found." },
+    names: { type: "bool", since: "0.43", help: "Tell the names of pins, at the level 0.43." },
+    name: { type: "string", aliases: ["n"], since: "0.43", help: "Only pins whose name has this in it." },
+  },
+} as const;
+
+type ListCall = Pick<AnyCall, "signal" | "offline"> & {
+  readonly arguments: ArgumentValues<typeof aboutList.arguments>;
+  readonly options: OptionValues<typeof aboutList.options>;
+};
+
+const listOptions = ({ arguments: { "ipfs-path": paths }, options, signal, offline }: ListCall) => ({
+  paths,
+  type: options.type,
+  names: options.names,
+  name: options.name,
+  signal,
+  offline,
+});
+
+type ListedPins = Readonly<Record<string, { readonly Type: string; readonly Name?: string }>>;
+
+const listText = (pins: ListedPins, { quiet }: ListCall["options"]): string =>
+  Object.entries(pins)
+    .map(([cid, { Type, Name = "" }]) => (quiet === true ? `${cid}\n` : `${[cid, Type, Name].join(" ").trimEnd()}\n`))
+    .join("");
+
+/** All pins as one value, with their names. */
+class NamedListing extends Listing<SortedPin> {
+  override whole(pins: readonly SortedPin[]) {
+    if (pins.length === 0) return {};
+    return { Keys: Object.fromEntries(pins.map(({ text, type, name = "" }) => [text, { Type: type, Name: name }])) };
+  }
+
+  override async *json(pins: AsyncIterable<SortedPin>): AsyncGenerator<string, void, undefined> {
+    let between = '{"Keys":{';
+    for await (const { text, type, name = "" } of pins) {
+      yield `${between}${goJson(text)}:${goJson({ Type: type, Name: name })}`;
+      between = ",";
+    }
+    yield between === "," ? "}}" : "{}";
+  }
+}
+
+async function* inOrder(sorting: () => Promise<SortedPins>): AsyncGenerator<SortedPin> {
+  const pins = await sorting();
+  try {
+    yield* pins;
+  } finally {
+    await pins.close();
+  }
+}
+
+async function* named(pins: AsyncIterable<PinLsResult>, write: (cid: CID) => string) {
+  for await (const { cid, type, name } of pins) yield { Cid: write(cid), ...(name && { Name: name }), Type: type };
+}
+
 const badNode = fields("BadNode", { Cid: "string", Err: "string" });
 
 export const commands = {
@@ -108,6 +185,7 @@ export const commands = {
     options: {
       recursive: { type: "bool", aliases: ["r"], default: true, help: "Also pin everything that it links to." },
       progress: { type: "bool", help: "Report the number of visited blocks." },
+      name: { type: "string", aliases: ["n"], since: "0.43", help: "Name of the pins, at most 255 bytes." },
     },
     returns: value(addOutput),
     run(call) {
@@ -119,18 +197,7 @@ export const commands = {
       Pins.map((cid) => `pinned ${cid} ${options.recursive ? "recursively" : "directly"}\n`).join(""),
   }),
   "pin/ls": readCommand({
-    help: "Lists pins.",
-    arguments: [{ name: "ipfs-path", variadic: true, help: "Objects to look up; by default all pins are listed." }],
-    options: {
-      type: {
-        type: "string",
-        aliases: ["t"],
-        default: "all",
-        help: "Pins to list: direct, indirect, recursive or all.",
-      },
-      quiet: { type: "bool", aliases: ["q"], help: "Print CIDs only." },
-      stream: { type: "bool", aliases: ["s"], help: "Return pins as they are found." },
-    },
+    ...aboutList,
     returns: value(
       fields("PinLsOutputWrapper", {
         "Keys?": pinKeys,
@@ -140,20 +207,16 @@ export const commands = {
         "PinLsObject?": pin,
       }),
     ),
-    run({ node, arguments: { "ipfs-path": paths }, options: { type, stream: streamed }, signal, offline, cidText }) {
-      const write = cidText();
-      const how = { paths, type, signal, offline };
-      if (streamed === true) return doubled(node.pin.ls(how), write);
+    run(call) {
+      const write = call.cidText();
+      const how = listOptions(call);
+      if (call.options.stream === true) return doubled(call.node.pin.ls(how), write);
       return new PinListing(
         "Keys",
-        inOrderTwice(() => node.pin.sorted(write, how)),
+        inOrderTwice(() => call.node.pin.sorted(write, how)),
       );
     },
-    text({ Keys, Cid = "", Type = "" }, { options }) {
-      const pins =
-        Keys === undefined ? [{ Cid, Type }] : Object.entries(Keys).map(([Cid, { Type }]) => ({ Cid, Type }));
-      return pins.map(({ Cid, Type }) => (options.quiet === true ? `${Cid}\n` : `${Cid} ${Type}\n`)).join("");
-    },
+    text: ({ Keys, Cid = "", Type = "" }, { options }) => listText(Keys ?? { [Cid]: { Type } }, options),
   }),
   "pin/rm": writeCommand({
     help: "Removes pins.",
@@ -217,4 +280,24 @@ export const commands = {
     },
   }),
   ...remoteCommands,
+} satisfies Commands;
+
+export const today = {
+  "pin/ls": readCommand({
+    ...aboutList,
+    returns: value(
+      fields("PinLsOutputWrapper", { "Keys?": pinKeysToday, "Cid?": "string", "Name?": "string", "Type?": "string" }),
+    ),
+    run(call) {
+      const write = call.cidText();
+      const how = listOptions(call);
+      if (call.options.stream === true) return named(call.node.pin.ls(how), write);
+      return new NamedListing(
+        "Keys",
+        inOrder(() => call.node.pin.sorted(write, how)),
+      );
+    },
+    text: ({ Keys, Cid, Name = "", Type = "" }, { options }) =>
+      listText(Keys ?? (Cid === undefined ? {} : { [Cid]: { Type, Name } }), options),
+  }),
 } satisfies Commands;

@@ -3,6 +3,7 @@ import type { CID } from "multiformats/cid";
 import { addEntries, hashOnly } from "../content/adder/adder.ts";
 import { shardingBySize, withImportConfig } from "../content/adder/import_config.ts";
 import { type AddOptions as AddOptionsOfContent, addSettings } from "../content/adder/settings.ts";
+import { requirePinName } from "../content/pins/pins.ts";
 import type { AddEntry, AddEvent, AddSettings } from "../content/unixfs/add.ts";
 import type { LowLevelNode } from "../low_level_node.ts";
 import { failure, NodeError } from "../util/errors.ts";
@@ -37,6 +38,8 @@ export interface AddTreeOptions extends CallOptions {
   readonly wrapWithDirectory?: boolean | undefined;
   /** Pin what is added, recursively; true by default. */
   readonly pin?: boolean | undefined;
+  /** What the pins are called, at most 255 bytes; a pin that has a name loses it where there is none. */
+  readonly pinName?: string | undefined;
   /** Compute the CIDs and store nothing. */
   readonly onlyHash?: boolean | undefined;
   /** Store references to the files that entries name as their `backing`, not their bytes; implies `rawLeaves`. */
@@ -108,14 +111,16 @@ export interface AddApi {
 
 export function addApi(node: LowLevelNode): AddApi {
   async function* addTree(given: AsyncIterable<AddEntry>, options: AddTreeOptions = {}): AsyncGenerator<AddEvent> {
-    const { pin = true, nocopy = false, fscache = false } = options;
+    const { pin = true, pinName, nocopy = false, fscache = false } = options;
+    if (pinName && (!pin || options.onlyHash === true)) throw new NodeError("pin-name option requires pin to be set");
+    requirePinName(pinName);
     const { signal, offline } = reading(options);
     const settings = settingsOf(node, options);
     if (nocopy && node.filestore === undefined) throw failure("REFERENCES_OFF");
     const entries = backed(given, nocopy);
     const events = options.onlyHash
       ? hashOnly(entries, settings, node.scratch)
-      : addEntries(node, entries, settings, { pin, references: nocopy || fscache, signal, offline });
+      : addEntries(node, entries, settings, { pin, pinName, references: nocopy || fscache, signal, offline });
     for await (const event of events) {
       if (event.kind === "file" && event.built !== undefined) {
         node.counts.added.files += 1;

@@ -1,6 +1,6 @@
 /** Pins: objects that garbage collection keeps. */
 import { CID } from "multiformats/cid";
-import type { PinMode } from "../content/pins/pins.ts";
+import { type PinMode, requirePinName } from "../content/pins/pins.ts";
 import { verifyPins } from "../content/pins/verify.ts";
 import { CidSet } from "../formats/cid/set.ts";
 import type { LowLevelNode } from "../low_level_node.ts";
@@ -20,6 +20,8 @@ export type PinSource = PinInput | Iterable<PinInput> | AsyncIterable<PinInput>;
 export interface PinAddAllOptions extends CallOptions {
   /** Called with the number of blocks visited so far, over all objects. */
   readonly progress?: ((blocks: number) => void) | undefined;
+  /** What the pins are called, at most 255 bytes; a pin that has a name loses it where there is none. */
+  readonly name?: string | undefined;
 }
 
 export interface PinAddOptions extends PinAddAllOptions {
@@ -37,18 +39,25 @@ export interface PinLsOptions extends CallOptions {
   readonly paths?: IpfsPath | readonly IpfsPath[] | undefined;
   /** `direct`, `indirect`, `recursive`, or `all`, which is the default. */
   readonly type?: string | undefined;
+  /** Tell the names of pins. */
+  readonly names?: boolean | undefined;
+  /** Only pins whose name has this in it, with their names; of no effect with `paths`. */
+  readonly name?: string | undefined;
 }
 
 export interface PinLsResult {
   readonly cid: CID;
   /** `direct`, `indirect` or `recursive`; `indirect through CID` for an object that was looked up. */
   readonly type: string;
+  /** Where names are asked for, and the pin has one. */
+  readonly name?: string;
 }
 
 export interface SortedPin {
   /** The text of the CID. */
   readonly text: string;
   readonly type: string;
+  readonly name?: string;
 }
 
 /** Pins sorted by the text of their CIDs, each once. Can be iterated several times until it is closed. */
@@ -114,7 +123,8 @@ async function* plannedPins(source: PinSource): AsyncGenerator<PlannedPin> {
   }
 }
 
-async function* addAll(node: LowLevelNode, source: PinSource, { progress, ...options }: PinAddAllOptions) {
+async function* addAll(node: LowLevelNode, source: PinSource, { progress, name, ...options }: PinAddAllOptions) {
+  requirePinName(name);
   const how = reading(options);
   let before = 0;
   for await (const { path, recursive } of plannedPins(source)) {
@@ -125,7 +135,7 @@ async function* addAll(node: LowLevelNode, source: PinSource, { progress, ...opt
       progress?.(before + blocks);
     };
     try {
-      await node.pins.add(cid, recursive ? "recursive" : "direct", { ...how, progress: count });
+      await node.pins.add(cid, recursive ? "recursive" : "direct", { ...how, name, progress: count });
     } catch (error) {
       if (!(error instanceof NodeError)) throw error;
       throw new NodeError(`pin: ${error.message}`, { kind: error.kind, cause: error });
@@ -145,16 +155,29 @@ async function* rmAll(node: LowLevelNode, source: PinSource, options: CallOption
   }
 }
 
+/** Names as far as they are asked for. */
+const named = async (
+  node: LowLevelNode,
+  cid: CID,
+  { names, name }: PinLsOptions,
+): Promise<{ readonly name?: string }> => {
+  const found = names === true || name ? await node.pins.name(cid) : "";
+  return found === "" ? {} : { name: found };
+};
+
 /** All pins of a type: the stored ones, then the indirect ones. */
-async function* listAll(node: LowLevelNode, type: string, options: CallOptions): AsyncGenerator<PinLsResult> {
+async function* listAll(node: LowLevelNode, type: string, options: PinLsOptions): AsyncGenerator<PinLsResult> {
   const { signal } = reading(options);
-  const isBelow = type === "all" || type === "indirect";
+  const { name: part = "" } = options;
+  const isBelow = part === "" && (type === "all" || type === "indirect");
   const told = new CidSet();
   for (const mode of ["recursive", "direct"] as const) {
-    if (type !== mode && !isBelow) continue;
+    if (type !== mode && type !== "all" && !isBelow) continue;
     for await (const cid of node.pins.list(mode)) {
       if (isBelow) told.add(cid);
-      if (type !== "indirect") yield { cid, type: mode };
+      if (type === "indirect") continue;
+      const found = await named(node, cid, options);
+      if (part === "" || found.name?.includes(part)) yield { cid, type: mode, ...found };
     }
   }
   if (!isBelow) return;
@@ -166,7 +189,7 @@ async function* listGiven(
   node: LowLevelNode,
   given: readonly IpfsPath[],
   type: string,
-  options: CallOptions,
+  options: PinLsOptions,
 ): AsyncGenerator<PinLsResult> {
   const how = { ...reading(options), evenDenied: true };
   const found: { path: string; cid: CID; stored: PinMode | undefined }[] = [];
@@ -189,7 +212,7 @@ async function* listGiven(
   for (const { path, cid, stored } of found) {
     const root = through.get(cid.toString());
     if (type !== "indirect" && stored !== undefined && (type === "all" || type === stored)) {
-      yield { cid, type: stored };
+      yield { cid, type: stored, ...(await named(node, cid, options)) };
     } else if (root !== undefined) {
       yield { cid, type: `indirect through ${root}` };
     } else {
@@ -209,11 +232,11 @@ function list(node: LowLevelNode, { paths = [], type = "all", ...options }: PinL
 }
 
 async function sorted(node: LowLevelNode, text: (cid: CID) => string, options: PinLsOptions): Promise<SortedPins> {
-  const types = new ExternalSortedMap<string>(node.scratch, jsonCodec());
+  const types = new ExternalSortedMap<Omit<SortedPin, "text">>(node.scratch, jsonCodec());
   const close = () => types.clear();
   try {
-    for await (const { cid, type } of list(node, options)) {
-      const stored = types.set(0, text(cid), type);
+    for await (const { cid, ...pin } of list(node, options)) {
+      const stored = types.set(0, text(cid), pin);
       if (stored !== undefined) await stored;
     }
   } catch (error) {
@@ -222,7 +245,7 @@ async function sorted(node: LowLevelNode, text: (cid: CID) => string, options: P
   }
   return {
     async *[Symbol.asyncIterator]() {
-      for await (const page of types.pages(0)) for (const [text, type] of page) yield { text, type };
+      for await (const page of types.pages(0)) for (const [text, pin] of page) yield { text, ...pin };
     },
     close,
   };

@@ -34,6 +34,8 @@ export interface AdderDeps {
 export interface AdderOptions {
   /** Pin every root recursively. */
   readonly pin: boolean;
+  /** What these pins are called. */
+  readonly pinName?: string | undefined;
   /**
    * Let references of the filestore stand for blocks: existing ones, and new ones for entries with a `backing`. Default
    * false.
@@ -179,7 +181,7 @@ class AddSession {
         const roots = events.flatMap((event) => (event.root === true && event.built ? [event.built.cid] : []));
         await this.#batch.flushThen(async () => {
           await this.#deps.sync();
-          if (this.#options.pin) await this.#deps.pins.keep(roots);
+          if (this.#options.pin) await this.#deps.pins.keep(roots, this.#options.pinName);
         });
         if (this.#options.offline !== true) this.#deps.announce?.(roots);
         this.#released += events.length;

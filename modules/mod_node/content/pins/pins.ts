@@ -21,6 +21,8 @@ export interface FetchOptions {
 }
 
 export interface PinOptions extends FetchOptions {
+  /** What the pin is called; a pin that has a name loses it where there is none. At most `MAX_PIN_NAME` bytes. */
+  readonly name?: string | undefined;
   /**
    * Owner of a recursive pin, which `release` takes back. A pin that somebody else also asks for, or has asked for
    * before, has no owner from then on.
@@ -48,9 +50,33 @@ export function pinKey(mode: PinMode, cid: CID): string {
 
 const empty = new Uint8Array();
 
+/** Prefix of the keys of names of pins. */
+const NAME_PREFIX = "pinnames/";
+const nameKey = (cid: CID): string => NAME_PREFIX + cid;
+/** Bytes of the longest name of a pin. */
+export const MAX_PIN_NAME = 255;
+
+/** @throws NodeError for a name that is too long */
+export function requirePinName(name: string | undefined): void {
+  const length = Buffer.byteLength(name ?? "");
+  if (length > MAX_PIN_NAME) throw new NodeError(`pin name is ${length} bytes (max ${MAX_PIN_NAME} bytes)`);
+}
+
+function setName(writer: MetadataWriter, cid: CID, name: string | undefined): void {
+  if (name) writer.put(nameKey(cid), Buffer.from(name));
+  else writer.delete(nameKey(cid));
+}
+
+interface Pinned {
+  readonly owner?: string | undefined;
+  readonly name?: string | undefined;
+}
+
 /** A CID has one pin mode at a time. */
-function set(writer: MetadataWriter, cid: CID, mode: PinMode, owner?: string): void {
+function set(writer: MetadataWriter, cid: CID, mode: PinMode, { owner, name }: Pinned = {}): void {
+  // First of all: it refuses CIDs that are too long for a key.
   const key = pinKey(mode, cid);
+  setName(writer, cid, name);
   const wasOther = writer.delete(pinKey(mode === "recursive" ? "direct" : "recursive", cid));
   const held = writer.get(key);
   const isAlone = mode === "recursive" && !wasOther && (held === undefined || isOf(held, owner));
@@ -60,7 +86,7 @@ function set(writer: MetadataWriter, cid: CID, mode: PinMode, owner?: string): v
 /** Adds a pin as it is stored elsewhere: `value` is that of its key. A recursive pin is more than a direct one. */
 export function mergePin(writer: MetadataWriter, cid: CID, mode: PinMode, value: Uint8Array): void {
   if (mode === "direct" && writer.has(pinKey("recursive", cid))) return;
-  set(writer, cid, mode, value.length === 0 ? undefined : Buffer.from(value).toString());
+  set(writer, cid, mode, value.length === 0 ? {} : { owner: Buffer.from(value).toString() });
 }
 
 const isOf = (held: Uint8Array, owner: string | undefined): boolean => Buffer.from(held).toString() === owner;
@@ -105,13 +131,25 @@ export class Pins {
    * @throws NodeError at a missing block, or when a recursive pin should become a direct one
    */
   async add(cid: CID, mode: PinMode, options: PinOptions = {}): Promise<void> {
-    const before = await this.#dropOwner(cid, options.owner);
-    if (mode === "recursive" && before === "recursive") return;
+    const { name, owner } = options;
+    requirePinName(name);
+    const before = await this.#dropOwner(cid, owner);
+    if (mode === "recursive" && before === "recursive") {
+      // Who pins as an owner asks for the same pin, and not for another name.
+      const isRenamed = owner === undefined && (await this.name(cid)) !== (name ?? "");
+      if (isRenamed) await this.#metadata.transaction((writer) => setName(writer, cid, name));
+      return;
+    }
     if (mode === "direct" && before === "recursive") throw pinnedAlready(cid);
     await this.#fetchThenPin(cid, mode, options, (writer) => {
       if (mode === "direct" && writer.has(pinKey("recursive", cid))) throw pinnedAlready(cid);
-      set(writer, cid, mode, options.owner);
+      set(writer, cid, mode, { owner, name });
     });
+  }
+
+  /** What a pin is called; "" where it has no name. */
+  async name(cid: CID): Promise<string> {
+    return Buffer.from((await this.#metadata.get(nameKey(cid))) ?? empty).toString();
   }
 
   /** The mode of a pin; one that has another owner loses it. */
@@ -149,9 +187,9 @@ export class Pins {
    * Pins recursively what is known to be complete on this machine, such as what was just added. Durable when it
    * resolves. The caller has held a share of the lock since the blocks were put.
    */
-  async keep(cids: readonly CID[]): Promise<void> {
+  async keep(cids: readonly CID[], name?: string): Promise<void> {
     await this.#metadata.transaction((writer) => {
-      for (const cid of cids) set(writer, cid, "recursive");
+      for (const cid of cids) set(writer, cid, "recursive", { name });
     });
   }
 
@@ -185,12 +223,12 @@ export class Pins {
   async remove(cid: CID, recursive: boolean): Promise<void> {
     if (!canBePinned(cid)) throw new NodeError("not pinned or pinned indirectly");
     await this.#metadata.transaction((writer) => {
-      if (!writer.has(pinKey("recursive", cid))) {
-        if (!writer.delete(pinKey("direct", cid))) throw new NodeError("not pinned or pinned indirectly");
-        return;
+      const isRecursive = writer.has(pinKey("recursive", cid));
+      if (isRecursive && !recursive) throw new NodeError(`${cid} is pinned recursively`);
+      if (!writer.delete(pinKey(isRecursive ? "recursive" : "direct", cid))) {
+        throw new NodeError("not pinned or pinned indirectly");
       }
-      if (!recursive) throw new NodeError(`${cid} is pinned recursively`);
-      writer.delete(pinKey("recursive", cid));
+      setName(writer, cid, undefined);
     });
   }
 
@@ -203,7 +241,9 @@ export class Pins {
   releaseWithin(writer: MetadataWriter, cid: CID, owner: string): void {
     const key = pinKey("recursive", cid);
     const held = writer.get(key);
-    if (held !== undefined && isOf(held, owner)) writer.delete(key);
+    if (held === undefined || !isOf(held, owner)) return;
+    writer.delete(key);
+    setName(writer, cid, undefined);
   }
 
   /** Whether it is pinned recursively, as a transaction of the metadata sees it. */
@@ -212,8 +252,8 @@ export class Pins {
   }
 
   /**
-   * Replaces the recursive pin of `from` by one of `to`; only what they do not share is fetched. For the lock see
-   * `add`.
+   * Replaces the recursive pin of `from` by one of `to`, which gets its name; only what they do not share is fetched. For the
+   * lock see `add`.
    */
   async update(from: CID, to: CID, unpin: boolean, options: FetchOptions = {}): Promise<void> {
     const check = (isPinned: boolean) => {
@@ -230,8 +270,11 @@ export class Pins {
     });
     await this.#fetchThenPin(to, "recursive", options, (writer) => {
       check(writer.has(pinKey("recursive", from)));
-      set(writer, to, "recursive");
-      if (unpin) writer.delete(pinKey("recursive", from));
+      const name = Buffer.from(writer.get(nameKey(from)) ?? empty).toString();
+      set(writer, to, "recursive", { name });
+      if (!unpin) return;
+      writer.delete(pinKey("recursive", from));
+      setName(writer, from, undefined);
     });
   }
 
