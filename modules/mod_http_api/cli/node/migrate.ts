@@ -75,6 +75,8 @@ export const migrate: Command = {
       return 0;
     } catch (error) {
       tell.clear();
+      const { retryAfter } = await import("modhost/node");
+      if (retryAfter(error) !== undefined) stderr.write("A store went away. The same command goes on from here.\n");
       if (!(error instanceof Interrupted)) throw error;
       stderr.write("Interrupted. The same command goes on from here.\n");
       return error.exitCode;

@@ -18,6 +18,8 @@ import { examined, repoOf } from "./installation.ts";
 const TESTED_VERSION = 15;
 /** Milliseconds by which the clocks may differ; object stores refuse requests from a quarter of an hour on. */
 const MAX_SKEW_MS = 60_000;
+/** Milliseconds of a lease: a host that is well has more left, and at most 30,000. */
+const LATE_MS = 15_000;
 
 /** What checks are given; none of them runs without a store. */
 interface Place {
@@ -227,22 +229,31 @@ function pairFindings({ store, position }: Tables, named: string | undefined): F
   ];
 }
 
-function hostFindings({ hosts }: Tables, { running, system }: Installation, own: string | undefined): Finding[] {
-  const isShutOut =
-    running !== undefined && own !== undefined && !hosts.some((host) => host.peer === own && host.isAlive);
-  const gone = hosts.filter((host) => !host.isAlive && host.peer !== own);
+function hostFindings({ hosts }: Tables, { running }: Installation, own: string | undefined): Finding[] {
+  const here = hosts.filter(({ peer, isAlive }) => peer === own && isAlive);
+  const left = Math.max(...here.map((host) => host.left));
+  const gone = hosts.filter(({ peer, isAlive }) => peer !== own && !isAlive);
+  const slow = "see modhost status and the log of the server; is its network slow, or the machine overloaded?";
   return [
-    ...(isShutOut
+    ...(running !== undefined && here.length === 0
       ? [
           problem(
             "The server that runs here has no session: its writes are refused until it joins anew, which it tries by itself",
-            "see modhost status and the log of the server; is its network slow, or the machine overloaded?",
+            slow,
           ),
         ]
       : []),
-    ...gone.map(({ name, peer, lease }) =>
+    ...(running !== undefined && here.length > 0 && left < LATE_MS
+      ? [
+          warning(
+            `The server that runs here lags behind: in ${Math.round(left / 1000)} s its session is over, which it should have prolonged`,
+            slow,
+          ),
+        ]
+      : []),
+    ...gone.map(({ name, peer, left }) =>
       warning(
-        `The host ${name} (${peer}) has not been heard of for ${Math.round((system.now() - lease) / 1000)} s, and did not end in good order`,
+        `The session of the host ${name} (${peer}) has been over for ${Math.round(-left / 1000)} s, and it did not end in good order`,
         "others have taken over its share: start it again, or leave it",
       ),
     ),

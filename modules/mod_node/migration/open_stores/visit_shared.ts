@@ -1,9 +1,10 @@
 /** Looks after a shared store without a repo: joins it as one more host, with copies in a temporary folder, and leaves again. */
-import { mkdtemp, rm } from "node:fs/promises";
+import { mkdtemp, readdir, rm, stat } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { resolveStorePaths } from "../../storage/repo/datastore.ts";
 import { createIdentity, readIdentity } from "../../storage/repo/identity.ts";
+import { lockFolders } from "../../storage/repo/repo.ts";
 import type { SegmentFault } from "../../storage/shared/segments/verify.ts";
 import type { SharedStoreSettings } from "../../storage/shared/settings.ts";
 import { openSharedStores, type SharedStores } from "./open_shared.ts";
@@ -72,7 +73,9 @@ export async function withSharedStores<T>(
   use: (stores: SharedStores, folder: string) => Promise<T>,
   { onNotice, temporary = tmpdir() }: VisitOptions = {},
 ): Promise<T> {
-  const folder = await mkdtemp(join(temporary, "modhost-store-"));
+  await removeLeftBehind(temporary);
+  const folder = await mkdtemp(join(temporary, PREFIX));
+  const lock = await lockFolders([folder]);
   try {
     const identity = readIdentity(await createIdentity());
     const stores = resolveStorePaths(folder, { kind: "segments", blocks: "segments", metadata: "metadata" });
@@ -89,6 +92,30 @@ export async function withSharedStores<T>(
       await opened.close?.();
     }
   } finally {
+    await lock.release();
     await rm(folder, { recursive: true, force: true });
   }
 }
+
+const PREFIX = "modhost-store-";
+/** Milliseconds in which whoever has made a folder has locked it. */
+const MAX_UNLOCKED_MS = 60_000;
+
+/** Removes the folders of visits that were killed. */
+async function removeLeftBehind(temporary: string): Promise<void> {
+  for (const name of await readdir(temporary)) {
+    const folder = join(temporary, name);
+    if (!name.startsWith(PREFIX) || Date.now() - (await madeAt(folder)) < MAX_UNLOCKED_MS) continue;
+    // In use, or another user's.
+    const lock = await lockFolders([folder]).catch(() => undefined);
+    if (lock === undefined) continue;
+    await rm(folder, { recursive: true, force: true });
+    await lock.release().catch(() => {});
+  }
+}
+
+const madeAt = (folder: string): Promise<number> =>
+  stat(folder).then(
+    ({ mtimeMs }) => mtimeMs,
+    () => Date.now(),
+  );

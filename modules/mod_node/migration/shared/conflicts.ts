@@ -4,7 +4,7 @@ import { Journal, type MfsState } from "../../content/mfs/journal.ts";
 import type { KeyHolder } from "../../storage/keystore/key_holder.ts";
 import type { MetadataStore } from "../../storage/metadata/store.ts";
 import { NodeError } from "../../util/errors.ts";
-import { metadataConflicts, type OnConflict } from "./merge_metadata.ts";
+import { type MergeOptions, metadataConflicts, type OnConflict } from "./merge_metadata.ts";
 import { emptyDirectory, type Source } from "./source.ts";
 
 /** Conflicts that are told. */
@@ -66,9 +66,16 @@ async function filesConflict(root: CID | undefined, metadata: MetadataStore): Pr
   return `files of their own (MFS): ${root} and ${state.root ?? emptyDirectory}${later}`;
 }
 
-/** Makes it the root of the files. @throws NodeError with `refuse`, where others were stored meanwhile */
-export async function giveRoot(root: CID, metadata: MetadataStore, onConflict: OnConflict): Promise<void> {
-  const isMeant = (now: MfsState) => onConflict === "replace" || isFreeFor(root, now);
+/** Makes it the root of the files. @throws NodeError with `refuse`, where others were stored meanwhile; what `check` throws */
+export async function giveRoot(
+  root: CID,
+  metadata: MetadataStore,
+  { onConflict, check = () => {} }: MergeOptions,
+): Promise<void> {
+  const isMeant = (now: MfsState) => {
+    check();
+    return onConflict === "replace" || isFreeFor(root, now);
+  };
   const isGiven = await new Journal(metadata).replace(root, isMeant);
   if (!isGiven && onConflict === "refuse")
     throw new NodeError("files were stored meanwhile: start again with --on-conflict keep or replace");

@@ -136,13 +136,16 @@ class Copying {
     const isLost = (cid: CID) => this.#lost.has(cid.toString());
     await requireBlocks(source.blocks.keys(), blocks, { total: copied.blocks, isLost, verify, onProgress, signal });
     await note({ folder: path, isMerging: true });
-    const merged = await mergeMetadata(source.metadata, metadata, { onConflict, check, signal });
+    const merging = { onConflict, check, signal };
+    const merged = await mergeMetadata(source.metadata, metadata, merging);
     const named = await this.#giveKeys();
     await requireEntries(source.metadata, metadata);
-    check();
     // Last: whoever sees the files has all the rest.
-    if (source.root !== undefined) await giveRoot(source.root, metadata, onConflict);
-    await metadata.transaction((writer) => writer.delete(noteKey));
+    if (source.root !== undefined) await giveRoot(source.root, metadata, merging);
+    await metadata.transaction((writer) => {
+      check();
+      writer.delete(noteKey);
+    });
     return { ...copied, ...merged, keys: named, files: source.root };
   }
 

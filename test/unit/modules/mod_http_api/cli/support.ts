@@ -125,8 +125,11 @@ export class Place implements AsyncDisposable {
   }
 
   /** Runs on: whoever starts it waits for its end, or has it ended with the place. */
-  start(args: readonly string[]): { kill(signal: NodeJS.Signals): void; readonly ended: Promise<Ended> } {
-    const child = this.#spawn(args, {});
+  start(
+    args: readonly string[],
+    env: NodeJS.ProcessEnv = {},
+  ): { kill(signal: NodeJS.Signals): void; readonly ended: Promise<Ended> } {
+    const child = this.#spawn(args, env);
     return { kill: (signal) => child.kill(signal), ended: ended(child) };
   }
 

@@ -83,6 +83,18 @@ test("references to files are refused, and stored as blocks when that is asked f
   });
 });
 
+test("a key of the same name that is another one is refused, whatever decides elsewhere", { skip }, async (t) => {
+  const folder = await emptyFolder(t);
+  const settings = await storeIn(folder);
+  const own = join(folder, "own");
+  for (const repo of [{ repo: own }, { repo: join(folder, "host"), store: settings }])
+    await opened(repo, (node) => node.keys.generate("mine", { type: "ed25519" }));
+  const objects = await objectsOf(settings);
+  const refused = /^NodeError: nothing was copied, as both have a key of this name, and not the same: mine/;
+  await assert.rejects(migrateToShared(own, settings, { onConflict: "replace" }), refused);
+  assert.deepEqual(await objectsOf(settings), objects);
+});
+
 test("where hosts have no keys in common, they stay in the repo, which is said", { skip }, async (t) => {
   const folder = await emptyFolder(t);
   const settings = await storeIn(folder, { keys_secret: undefined });
