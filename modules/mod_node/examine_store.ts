@@ -45,14 +45,17 @@ const CACHE_BYTES = 10 * 2 ** 30;
 
 /**
  * Reads, and changes nothing but for two objects that it writes, looks at and deletes, as each host does at its start. `metadata` is the
- * folder of the metadata of the repo.
+ * folder of the metadata of the repo, `waitMs` how long the database is waited for.
  */
-export async function examineStore(settings: SharedStoreSettings, metadata: string): Promise<StoreExamined> {
+export async function examineStore(
+  settings: SharedStoreSettings,
+  { metadata, waitMs }: { readonly metadata: string; readonly waitMs?: number | undefined },
+): Promise<StoreExamined> {
   const prefixes = [headerKey, keysPrefix, migratingPrefix];
   const [database, objects] = await Promise.all([
     attempt(async () => {
       requireStoreSettings(settings);
-      return examineDatabase(await withPassword(settings), prefixes);
+      return examineDatabase(await withPassword(settings), prefixes, waitMs);
     }),
     attempt(() => examineObjects(settings)),
   ]);

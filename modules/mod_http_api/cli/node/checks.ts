@@ -5,7 +5,7 @@ import { halfCopied, isRepo, versionFacts } from "modhost/node";
 import { type Check, existing, problem, warning } from "../../../../core/cli/index.ts";
 import { size_text } from "../../../../core/net/http.ts";
 import { examined, repoOf } from "./installation.ts";
-import { storeChecks, storeSettings } from "./store_checks.ts";
+import { checksOfStore, storeSettings } from "./store_checks.ts";
 
 /** Milliseconds: whoever has a lease renews it every few seconds, and the clocks of hosts differ. */
 const MAX_UNRENEWED_MS = 120_000;
@@ -128,5 +128,5 @@ export const repoChecks: readonly Check[] = [
       return [warning(`Nothing can be mounted on ${folders}: ${mountFault}`, remedy)];
     },
   },
-  ...storeChecks,
+  ...checksOfStore(),
 ];

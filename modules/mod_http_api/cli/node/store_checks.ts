@@ -28,8 +28,6 @@ interface Place {
   readonly installation: Installation;
 }
 
-const known = new WeakMap<Installation, Promise<StoreExamined>>();
-
 /** Undefined where no shared store is configured. */
 export function storeSettings({ config }: Installation): SharedStoreSettings | undefined {
   try {
@@ -40,29 +38,34 @@ export function storeSettings({ config }: Installation): SharedStoreSettings | u
   }
 }
 
-function check(name: string, help: string, findings: (place: Place) => readonly Finding[] | Promise<Finding[]>): Check {
-  return {
+interface StoreCheck extends Pick<Check, "name" | "help"> {
+  findings(place: Place): readonly Finding[] | Promise<readonly Finding[]>;
+}
+
+/** `waitMs`: how long the database is waited for, and a notice of it; seconds by default. */
+export function checksOfStore(waitMs?: number): readonly Check[] {
+  // One look for all checks.
+  const known = new WeakMap<Installation, Promise<StoreExamined>>();
+  const look = async (settings: SharedStoreSettings, installation: Installation) =>
+    examineStore(settings, { metadata: await metadataOf(installation), waitMs });
+  return declared.map(({ name, help, findings }) => ({
     name,
     help,
     async run(installation) {
       const settings = storeSettings(installation);
       if (settings === undefined) return [];
-      // One look for all checks.
       const looking = known.get(installation) ?? look(settings, installation);
       known.set(installation, looking);
       return findings({ store: await looking, settings, installation });
     },
-  };
+  }));
 }
 
-const look = async (settings: SharedStoreSettings, installation: Installation) =>
-  examineStore(settings, await metadataOf(installation));
-
-export const storeChecks: readonly Check[] = [
-  check(
-    "shared database",
-    "With node_store: the database is reached, keeps what it confirms, tells of news, and has tables that fit",
-    ({ store }) => {
+const declared: readonly StoreCheck[] = [
+  {
+    name: "shared database",
+    help: "With node_store: the database is reached, keeps what it confirms, tells of news, and has tables that fit",
+    findings: ({ store }) => {
       const { database } = store;
       if ("fault" in database)
         return [
@@ -109,11 +112,11 @@ export const storeChecks: readonly Check[] = [
         ...(tables === undefined ? [] : tableFindings(tables, schema)),
       ];
     },
-  ),
-  check(
-    "shared objects",
-    "With node_store: the object store is reached, its keys and bucket are right, conditional writes are honoured, the clocks agree, and it belongs to the database",
-    ({ store: { objects, database } }) => {
+  },
+  {
+    name: "shared objects",
+    help: "With node_store: the object store is reached, its keys and bucket are right, conditional writes are honoured, the clocks agree, and it belongs to the database",
+    findings: ({ store: { objects, database } }) => {
       if ("fault" in objects) {
         // Most say what to do themselves.
         const [text = "", remedy = "start the object store, or correct s3, endpoint and credentials of node_store"] =
@@ -134,11 +137,11 @@ export const storeChecks: readonly Check[] = [
         ...(tables === undefined || tables.store === "" ? [] : pairFindings(tables, store)),
       ];
     },
-  ),
-  check(
-    "shared cache",
-    "With node_store: the folder of this host's copies can be written to, and what the cache may take fits",
-    ({ store: { cache }, installation: { system } }) => {
+  },
+  {
+    name: "shared cache",
+    help: "With node_store: the folder of this host's copies can be written to, and what the cache may take fits",
+    findings: ({ store: { cache }, installation: { system } }) => {
       const { folder, bytes, most } = cache;
       const above = existing(folder);
       if (!isWritable(above))
@@ -154,11 +157,11 @@ export const storeChecks: readonly Check[] = [
         ),
       ];
     },
-  ),
-  check(
-    "shared keys",
-    "With node_store: keys for names can be read where hosts have them in common, and nobody else reads the files with secrets",
-    ({ store: { keys, keysFault }, settings }) => [
+  },
+  {
+    name: "shared keys",
+    help: "With node_store: keys for names can be read where hosts have them in common, and nobody else reads the files with secrets",
+    findings: ({ store: { keys, keysFault }, settings }) => [
       ...(keysFault === undefined
         ? []
         : [problem(keysFault, "keys_secret of node_store is the same file on every host")]),
@@ -176,11 +179,11 @@ export const storeChecks: readonly Check[] = [
         return [warning(`Other users can read ${path}`, `chmod 600 ${path}`)];
       }),
     ],
-  ),
-  check(
-    "shared hosts",
-    "With node_store: the server that runs here has a session, no host ended without a word, and no repo was copied there half",
-    async ({ store: { database, unfinished }, installation }) => [
+  },
+  {
+    name: "shared hosts",
+    help: "With node_store: the server that runs here has a session, no host ended without a word, and no repo was copied there half",
+    findings: async ({ store: { database, unfinished }, installation }) => [
       ...unfinished.map((folder) =>
         warning(
           `Only a part of the repo ${folder} is in the shared store`,
@@ -191,7 +194,7 @@ export const storeChecks: readonly Check[] = [
         ? hostFindings(database.found.tables, installation, (await examined(installation))?.peer)
         : []),
     ],
-  ),
+  },
 ];
 
 type Tables = NonNullable<Extract<StoreExamined["database"], { found: unknown }>["found"]["tables"]>;

@@ -2,7 +2,7 @@
 import { randomUUID } from "node:crypto";
 import { Line, type Sql, SqlCounts, within } from "./line.ts";
 import { SCHEMA_VERSION } from "./schema.ts";
-import { sqlSettings } from "./settings.ts";
+import { type SqlSettings, sqlSettings } from "./settings.ts";
 
 export interface HostExamined {
   readonly name: string;
@@ -40,8 +40,8 @@ export interface TablesExamined {
   readonly entries: ReadonlyMap<string, Uint8Array>;
 }
 
-const ANSWER_MS = 5000;
-const NOTICE_MS = 3000;
+/** Milliseconds for an answer, and for a notice. */
+const WAIT_MS = 5000;
 const tables = ["head", "log", "metadata", "segments", "removals", "doomed", "sessions", "locks"];
 const rights = ["select", "insert", "update", "delete"];
 
@@ -49,7 +49,11 @@ const rights = ["select", "insert", "update", "delete"];
  * Changes nothing. `prefixes`: of keys whose entries are wanted. @throws NodeError STORE_UNAVAILABLE for a database that cannot be reached,
  * refuses this role, or is a standby; for an address that is none
  */
-export async function examineDatabase(url: string, prefixes: readonly string[]): Promise<DatabaseExamined> {
+export async function examineDatabase(
+  url: string,
+  prefixes: readonly string[],
+  waitMs = WAIT_MS,
+): Promise<DatabaseExamined> {
   const settings = sqlSettings(url);
   const line = new Line(settings, { name: "doctor", counts: new SqlCounts() });
   try {
@@ -58,10 +62,10 @@ export async function examineDatabase(url: string, prefixes: readonly string[]):
         sql`select current_setting('server_version') as version, current_setting('synchronous_commit') as sync,
           current_setting('fsync') as fsync, current_setting('synchronous_standby_names') as standbys,
           has_database_privilege(current_database(), 'CREATE') as may`,
-      ANSWER_MS,
+      waitMs,
     );
-    const listens = await hearsItself(settings, line);
-    const found = await line.run((sql) => tablesIn(sql, settings.schema, prefixes), ANSWER_MS);
+    const listens = await hearsItself(settings, line, waitMs);
+    const found = await line.run((sql) => tablesIn(sql, settings.schema, prefixes), waitMs);
     return {
       version: String(row?.version),
       settings: {
@@ -80,14 +84,14 @@ export async function examineDatabase(url: string, prefixes: readonly string[]):
 }
 
 /** Whether what one connection tells comes to another one. */
-async function hearsItself(settings: ReturnType<typeof sqlSettings>, teller: Line): Promise<boolean> {
+async function hearsItself(settings: SqlSettings, teller: Line, waitMs: number): Promise<boolean> {
   const channel = `modhost_doctor_${randomUUID().replaceAll("-", "")}`;
   const heard = Promise.withResolvers<void>();
   const listener = new Line(settings, { name: "doctor", counts: new SqlCounts(), onNotice: () => heard.resolve() });
   try {
-    await listener.run((sql) => sql.unsafe(`listen ${channel}`), ANSWER_MS);
-    await teller.run((sql) => sql.unsafe(`notify ${channel}, 'x'`), ANSWER_MS);
-    await within(NOTICE_MS, heard.promise);
+    await listener.run((sql) => sql.unsafe(`listen ${channel}`), waitMs);
+    await teller.run((sql) => sql.unsafe(`notify ${channel}, 'x'`), waitMs);
+    await within(waitMs, heard.promise);
     return true;
   } catch {
     return false;
