@@ -135,3 +135,19 @@ test("damage in the store itself is told by the block that it concerns", async (
   assert.equal(await host.blocks.check(cid), false);
   await readAll(host, blocks.slice(1));
 });
+
+test("whoever reads all goes from segment to segment, on each from the beginning to the end", async (t) => {
+  const store = new SharedStore();
+  const [one, other] = [await store.open(), await store.open()];
+  t.after(() => Promise.allSettled([one.close(), other.close()]));
+  const blocks = samples(30, 300);
+  for (let from = 0; from < blocks.length; from += 10) {
+    await one.blocks.put(blocks.slice(from, from + 10));
+    await one.blocks.sync();
+  }
+  const listed = (await Array.fromAsync(other.blocks.keysToRead())).map(String);
+  assert.deepEqual(
+    listed,
+    blocks.map(({ cid }) => cid.toString()),
+  );
+});
