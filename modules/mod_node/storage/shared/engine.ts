@@ -23,7 +23,7 @@ export interface Append {
 
 export type Appended =
   /** Durable. */
-  | { readonly position: Position }
+  | { readonly position: Position; readonly id?: string }
   /** `after` is no longer the last one: what has come since. */
   | { readonly missed: Page }
   /** Names of locks that went to other hosts. */
@@ -33,6 +33,8 @@ export interface LogEngine {
   readonly store: SharedLog["store"];
   /** 0 while the last one is lost. */
   readonly session: number;
+  /** A copy on the disk has this commit: where there is another in its place, the log is `behind`. */
+  know(position: Position, id: string): void;
   /** Commits after `after`. @throws NodeError STORE_UNAVAILABLE */
   read(after: Position): Promise<Page>;
   /** @throws NodeError SESSION_LOST, STORE_UNAVAILABLE */

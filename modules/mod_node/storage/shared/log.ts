@@ -45,7 +45,16 @@ export interface Commit {
   readonly position: Position;
   /** The session that wrote it; 0 in a snapshot. */
   readonly session: number;
+  /** Tells it from another one at its position, where commits were lost; in a snapshot only the last one has it. */
+  readonly id?: string | undefined;
   readonly entries: readonly Entry[];
+}
+
+/** How far a copy has the log. */
+export interface Reached {
+  readonly position: Position;
+  /** The id of the commit there. */
+  readonly commit?: string | undefined;
 }
 
 /** Keeps a copy of what the log says, or of a part. */
@@ -55,6 +64,8 @@ export interface Applier {
    * once, when the log begins to be followed.
    */
   readonly position: Position | undefined;
+  /** The id of the commit there: a copy of which it is not known, or of another history, begins anew. */
+  readonly commit?: string | undefined;
   /**
    * Called once for each commit, in order, this host's own as well. It must not wait: what takes time goes on behind it. Reads of
    * the copy see the commit when this returns, or wait for it.

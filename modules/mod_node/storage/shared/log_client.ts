@@ -34,6 +34,8 @@ export class LogClient implements SharedLog {
   readonly #copies: Copy[] = [];
   #applied: Position = 0;
   #started = false;
+  /** What copies on the disk have may be of another history. */
+  #isDoubtful = false;
   #calls: Call[] = [];
   #writing: Promise<void> | undefined;
   #look: Promise<void> | undefined;
@@ -132,26 +134,44 @@ export class LogClient implements SharedLog {
     if (this.#closing.signal.aborted) throw failure("STORE_CLOSED");
     if (this.#started) return;
     this.#started = true;
-    const positions = this.#copies.flatMap(({ applier }) => applier.position ?? []);
-    this.#applied = positions.length === 0 ? 0 : Math.min(...positions);
-    for (const copy of this.#copies) copy.from = copy.applier.position ?? this.#applied;
+    const positions = this.#copies.map(({ applier }) => this.#takeUp(applier));
+    this.#applied = Math.min(...positions.filter((position) => position !== undefined), Number.POSITIVE_INFINITY);
+    if (this.#applied === Number.POSITIVE_INFINITY) this.#applied = 0;
+    for (const [at, copy] of this.#copies.entries()) copy.from = positions[at] ?? this.#applied;
+  }
+
+  /** Where a copy goes on. */
+  #takeUp(applier: Applier): Position | undefined {
+    const { position, commit } = applier;
+    if (position === undefined || position === 0) return position;
+    if (commit === undefined) {
+      applier.reset();
+      return 0;
+    }
+    this.#isDoubtful = true;
+    this.#engine.know(position, commit);
+    return position;
   }
 
   async #catchUp(): Promise<void> {
     this.counts.looks += 1;
     for (;;) {
       const page = await this.#engine.read(this.#applied);
-      if (page.behind) {
-        this.#resetting = this.#takeSnapshot().finally(() => {
-          this.#resetting = undefined;
-        });
-        await this.#resetting;
-      } else {
+      if (!page.behind) {
         this.#take(page.commits);
-        if (!page.more) return;
-        await this.#settled();
+        if (page.more) {
+          await this.#settled();
+          continue;
+        }
+        if (this.#copies.every(({ from }) => from <= this.#applied)) break;
+        // The log ends before what a copy has: commits were lost.
       }
+      this.#resetting = this.#takeSnapshot().finally(() => {
+        this.#resetting = undefined;
+      });
+      await this.#resetting;
     }
+    this.#isDoubtful = false;
   }
 
   #take(commits: readonly Commit[]): void {
@@ -195,7 +215,7 @@ export class LogClient implements SharedLog {
   async #writeGroup(): Promise<void> {
     for (let races = 0; ; races += 1) {
       // Where the copies do not have the present state nothing can be said on top of it.
-      if (this.#resetting !== undefined) await this.refresh();
+      if (this.#resetting !== undefined || this.#isDoubtful) await this.refresh();
       const answer = await this.#attempt(races >= MAX_RACES);
       if (typeof answer === "function") return await answer();
       this.counts.races += 1;
@@ -222,7 +242,7 @@ export class LogClient implements SharedLog {
       return { commits: [], more: false, behind: false };
     }
     return async () => {
-      if (entries.length > 0) await this.#applyOwn({ position: answer.position, session, entries });
+      if (entries.length > 0) await this.#applyOwn({ position: answer.position, session, entries, id: answer.id });
       this.#answer(outcomes);
     };
   }

@@ -102,11 +102,12 @@ export class MemoryLog {
     this.#turn = undefined;
     if (entries.length === 0) return { position: after };
     const position = this.head + 1;
-    this.#commits.push({ position, session, entries: structuredClone(entries) as Entry[] });
+    const id = randomUUID();
+    this.#commits.push({ position, session, entries: structuredClone(entries) as Entry[], id });
     for (const entry of entries)
       if (entry.kind === "replaced") for (const id of entry.segments) this.#doomed.set(id, this.clock());
     for (const engine of this.#engines) if (engine !== by) engine.tell();
-    return { position };
+    return { position, id };
   }
 
   /** @internal */
@@ -163,6 +164,9 @@ class MemoryEngine implements LogEngine {
   tell(): void {
     queueMicrotask(() => this.#events.onNews());
   }
+
+  /** It loses nothing. */
+  know(): void {}
 
   async read(after: Position): Promise<Page> {
     await this.#log.step("read", this.session);
@@ -242,7 +246,7 @@ export function presentState(commits: readonly Commit[]): readonly Commit[] {
   }
   const changes = Map.groupBy(keys, ([, { position }]) => position);
   const present: Commit[] = [];
-  for (const { position, entries } of commits) {
+  for (const { position, entries, id } of commits) {
     const kept = entries.flatMap((entry): Entry[] => {
       if (entry.kind === "metadata") return [];
       const written = entry.kind === "segment" ? [entry.segment] : entry.kind === "replaced" ? entry.by : undefined;
@@ -251,7 +255,8 @@ export function presentState(commits: readonly Commit[]): readonly Commit[] {
     });
     const set = (changes.get(position) ?? []).flatMap(([key, { value }]) => (value ? [[key, value] as const] : []));
     if (set.length > 0) kept.push({ kind: "metadata", changes: set });
-    if (kept.length > 0 || position === commits.length) present.push({ position, session: 0, entries: kept });
+    const isLast = position === commits.length;
+    if (kept.length > 0 || isLast) present.push({ position, session: 0, entries: kept, ...(isLast && id && { id }) });
   }
   return present;
 }

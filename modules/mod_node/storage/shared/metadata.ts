@@ -3,9 +3,9 @@ import { setTimeout as sleep } from "node:timers/promises";
 import { failure, NodeError } from "../../util/errors.ts";
 import { compareAndSet, keyBytes, OverlayTransaction, runSynchronously } from "../metadata/overlay_transaction.ts";
 import type { KeyRange, MetadataReader, MetadataStore, MetadataWriter } from "../metadata/store.ts";
-import type { Applier, Commit, Position, SharedLog } from "./log.ts";
+import type { Applier, Commit, Position, Reached, SharedLog } from "./log.ts";
 
-/** Key of the position in the copy, and of the log that it is of: the first key there can be, and not one of the users'. */
+/** Key of the position in the copy, of the log that it is of, and of the commit there: the first key there can be, and not one of the users'. */
 const positionKey = "\u0000";
 /** Milliseconds. */
 const RETRY_MS = 1000;
@@ -42,11 +42,12 @@ export class SharedMetadata implements MetadataStore {
    * be written is tried again after `retryMs`.
    */
   static async open(log: SharedLog, copy: MetadataStore, { retryMs = RETRY_MS } = {}): Promise<SharedMetadata> {
-    const [position = 0, store] = Buffer.from((await copy.get(positionKey)) ?? [])
+    const [position = 0, store, commit] = Buffer.from((await copy.get(positionKey)) ?? [])
       .toString()
       .split(" ");
     const isOfThis = store === log.store;
-    const kept = new Copy(copy, log.store, isOfThis ? Number(position) : 0, retryMs);
+    const reached = isOfThis ? { position: Number(position), commit: commit || undefined } : { position: 0 };
+    const kept = new Copy(copy, log.store, reached, retryMs);
     if (!isOfThis) kept.reset();
     return new SharedMetadata(log, kept);
   }
@@ -123,15 +124,18 @@ interface Batch {
   /** Everything that the store has goes first. */
   isReset: boolean;
   position: Position;
+  /** The id of the commit there. */
+  commit: string | undefined;
   readonly changes: Map<string, Uint8Array | undefined>;
 }
 
-const emptyBatch = (): Batch => ({ isReset: false, position: 0, changes: new Map() });
+const emptyBatch = (): Batch => ({ isReset: false, position: 0, commit: undefined, changes: new Map() });
 const isEmpty = ({ isReset, position }: Batch): boolean => !isReset && position === 0;
 
 /** This host's copy. It is written behind the log, many commits together. */
 class Copy implements Applier {
   readonly position: Position;
+  readonly commit: string | undefined;
   readonly #store: MetadataStore;
   readonly #logStore: string;
   readonly #retryMs: number;
@@ -145,18 +149,20 @@ class Copy implements Applier {
   #fault: NodeError | undefined;
   readonly #closing = new AbortController();
 
-  constructor(store: MetadataStore, logStore: string, position: Position, retryMs: number) {
+  constructor(store: MetadataStore, logStore: string, { position, commit }: Reached, retryMs: number) {
     this.#store = store;
     this.#logStore = logStore;
     this.position = position;
+    this.commit = commit;
     this.#retryMs = retryMs;
   }
 
-  apply({ position, entries }: Commit): void {
+  apply({ position, entries, id }: Commit): void {
     for (const entry of entries) {
       if (entry.kind === "metadata") for (const [key, value] of entry.changes) this.#ahead.changes.set(key, value);
     }
     this.#ahead.position = position;
+    this.#ahead.commit = id;
     this.#writing ??= this.#write();
   }
 
@@ -235,7 +241,7 @@ class Copy implements Applier {
           if (value === undefined) writer.delete(key);
           else writer.put(key, value);
         }
-        writer.put(positionKey, Buffer.from(`${batch.position} ${this.#logStore}`));
+        writer.put(positionKey, Buffer.from(`${batch.position} ${this.#logStore} ${batch.commit ?? ""}`));
       });
       this.#fault = undefined;
     } catch (error) {
@@ -249,6 +255,7 @@ class Copy implements Applier {
 const joined = (first: Batch, then: Batch): Batch => ({
   isReset: first.isReset,
   position: then.position || first.position,
+  commit: then.position > 0 ? then.commit : first.commit,
   changes: new Map([...first.changes, ...then.changes]),
 });
 

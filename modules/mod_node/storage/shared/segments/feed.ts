@@ -1,7 +1,7 @@
 /** Brings what the log says of blocks into the index of this host, in order and behind the log. */
 import { failure } from "../../../util/errors.ts";
 import { keyOf } from "../../blockstore/segments/format.ts";
-import type { Applier, BlockList, Commit, Entry, Position, Segment, SegmentId } from "../log.ts";
+import type { Applier, BlockList, Commit, Entry, Position, Reached, Segment, SegmentId } from "../log.ts";
 import type { IndexedBlock } from "./index_file.ts";
 import type { SegmentNumbers } from "./numbers.ts";
 import { cidOfCondemned, PlaceChanges } from "./place_changes.ts";
@@ -70,6 +70,10 @@ export class PlaceFeed implements Applier {
 
   get position(): Position {
     return this.#deps.places.state.position;
+  }
+
+  get commit(): string | undefined {
+    return this.#deps.places.state.commit;
   }
 
   /** This host is about to commit a segment: its blocks need not be fetched. */
@@ -173,18 +177,18 @@ export class PlaceFeed implements Applier {
     while (this.#steps.length > 0 && !this.#closed) {
       const changes = new PlaceChanges(this.#deps.places);
       let taken = 0;
-      let position = this.position;
+      let reached: Reached = this.#deps.places.state;
       for (let step = this.#steps[0]; step !== undefined && !changes.isDue; step = this.#steps[taken]) {
         // Alone: what comes before it is of no use any more.
         if (step.commit === undefined && taken > 0) break;
         this.#loadAhead(taken);
-        for (const entry of step.commit?.entries ?? []) await this.#apply(changes, entry, step, position);
+        for (const entry of step.commit?.entries ?? []) await this.#apply(changes, entry, step, reached);
         if (step.commit === undefined) await this.#deps.places.clear();
-        else position = step.commit.position;
+        else reached = { position: step.commit.position, commit: step.commit.id };
         taken += 1;
         if (step.commit === undefined) break;
       }
-      if (this.#steps[0]?.commit !== undefined) await changes.write(position);
+      if (this.#steps[0]?.commit !== undefined) await changes.write(reached);
       this.#drop(this.#steps.splice(0, taken));
       this.#done += taken;
       this.#waiters = this.#waiters.filter(({ steps, resolve }) => {
@@ -195,7 +199,7 @@ export class PlaceFeed implements Applier {
     }
   }
 
-  async #apply(changes: PlaceChanges, entry: Entry, step: Step, before: Position): Promise<void> {
+  async #apply(changes: PlaceChanges, entry: Entry, step: Step, before: Reached): Promise<void> {
     const { position } = step.commit as Commit;
     if (entry.kind === "segment") await this.#addSegment(changes, entry.segment, { step, before });
     if (entry.kind === "replaced") {
@@ -217,7 +221,7 @@ export class PlaceFeed implements Applier {
   async #addSegment(
     changes: PlaceChanges,
     segment: Segment,
-    { step, before }: { readonly step: Step; readonly before: Position },
+    { step, before }: { readonly step: Step; readonly before: Reached },
   ): Promise<void> {
     const { id, bytes, blocks } = segment;
     const number = this.#deps.numbers.of(id);
@@ -232,7 +236,7 @@ export class PlaceFeed implements Applier {
   async #remove(
     changes: PlaceChanges,
     { epoch, rescued }: Extract<Entry, { kind: "removed" }>,
-    before: Position,
+    before: Reached,
   ): Promise<void> {
     const kept = new Set((await this.#deps.readList(rescued)).map(keyOf));
     // The index is asked for what was condemned.

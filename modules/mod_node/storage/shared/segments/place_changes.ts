@@ -1,7 +1,7 @@
 /** Changes to the index of blocks that are written together. */
 import { CID } from "multiformats/cid";
 import { type Form, formOf, keyOf, Varints, varints } from "../../blockstore/segments/format.ts";
-import type { Position } from "../log.ts";
+import type { Position, Reached } from "../log.ts";
 import { type IndexedBlock, sectionBytes } from "./index_file.ts";
 import type { Place, Places, PlaceWrite, SegmentRow } from "./places.ts";
 
@@ -80,13 +80,13 @@ export class PlaceChanges {
     );
   }
 
-  /** Writes everything, and is empty then. The index has the log up to `position`. */
-  async write(position: Position): Promise<void> {
+  /** Writes everything, and is empty then. The index has the log up to `reached`. */
+  async write({ position, commit }: Reached): Promise<void> {
     const [places, rows, condemned] = [this.#places, this.#rows, this.#condemned];
     this.#places = new Map();
     this.#rows = new Map();
     this.#condemned = [];
-    await this.#index.write({ state: { ...this.#state, position }, places: places.values(), rows, condemned });
+    await this.#index.write({ state: { ...this.#state, position, commit }, places: places.values(), rows, condemned });
   }
 
   #find(multihash: Uint8Array): readonly Place[] {

@@ -3,7 +3,7 @@ import { rm } from "node:fs/promises";
 import { type Form, MAX_MULTIHASH, Varints, varints } from "../../blockstore/segments/format.ts";
 import type { MakeRoom } from "../../disk_reserve.ts";
 import { type Environment, EnvironmentDamaged, type Notice, openEnvironment, type Table } from "../../lmdb/open.ts";
-import type { Position, SegmentId } from "../log.ts";
+import type { Position, Reached, SegmentId } from "../log.ts";
 import type { IndexedBlock } from "./index_file.ts";
 
 /** Where the bytes of one form of a multihash are. */
@@ -30,9 +30,8 @@ export interface SegmentRow {
   readonly live: number;
 }
 
-export interface PlacesState {
-  /** The log is in the index up to here. */
-  readonly position: Position;
+/** With how far the log is in the index. */
+export interface PlacesState extends Reached {
   /** Places, condemned ones included. */
   readonly places: number;
   readonly condemned: number;
@@ -51,7 +50,7 @@ export interface PlaceWrite {
   readonly condemned: readonly { readonly epoch: number; readonly key: Uint8Array; readonly is: boolean }[];
 }
 
-const FORMAT = 1;
+const FORMAT = 2;
 const stateKey = Buffer.from([0]);
 const none: readonly Place[] = [];
 
@@ -156,7 +155,10 @@ export class Places {
       }
       this.#segments.put(
         stateKey,
-        Buffer.concat([varints([FORMAT, state.position, state.places, state.condemned]), Buffer.from(this.#store)]),
+        Buffer.concat([
+          varints([FORMAT, state.position, state.places, state.condemned]),
+          Buffer.from(`${this.#store} ${state.commit ?? ""}`),
+        ]),
       );
     });
     this.#state = state;
@@ -194,8 +196,10 @@ export class Places {
     if (known === undefined) return;
     const read = new Varints(known);
     if (read.next() !== FORMAT) return this.clear();
-    this.#state = { position: read.next(), places: read.next(), condemned: read.next() };
-    this.#store = known.toString("latin1", read.at);
+    const [position, places, condemned] = [read.next(), read.next(), read.next()];
+    const [store = "", commit] = known.toString("latin1", read.at).split(" ");
+    this.#state = { position, places, condemned, commit: commit || undefined };
+    this.#store = store;
     for (const { key, value } of this.#segments.getRange())
       if (key.length === NUMBER_BYTES) this.rows.set(key.readUInt32BE(), decodeRow(value));
   }

@@ -10,26 +10,8 @@ import { History } from "./history.ts";
 import { Line, type Sql, SqlCounts } from "./line.ts";
 import { byteArray, lastChanges, marksOf } from "./rows.ts";
 import { channelOf, newer, prepareSchema, SCHEMA_VERSION } from "./schema.ts";
-import { type SqlSettings, sqlSettings } from "./settings.ts";
+import { type SqlLogOptions, type SqlSettings, sqlSettings } from "./settings.ts";
 import { snapshotOf } from "./snapshot.ts";
-
-export interface SqlLogOptions {
-  readonly url: string;
-  /** For people who look into the database. */
-  readonly name: string;
-  /** Nobody else has it: what it had begun before is over when the log is opened. */
-  readonly peer: string;
-  /** Milliseconds after which a silent host is shut out, by the clock of the database. */
-  readonly leaseMs?: number;
-  /** Milliseconds between two looks, where notices do not come. */
-  readonly pollMs?: number;
-  /** Milliseconds for which calls wait for a database that cannot be reached. */
-  readonly commitMs?: number;
-  readonly refreshMs?: number;
-  /** Commits and milliseconds that the log is kept, whichever is more. */
-  readonly keepCommits?: number;
-  readonly keepMs?: number;
-}
 
 export interface SqlLog {
   readonly log: LogClient;
@@ -140,6 +122,10 @@ class SqlEngine implements LogEngine {
     this.#keeping = this.#keep();
   }
 
+  know(position: Position, id: string): void {
+    this.#history.note(position, id);
+  }
+
   async read(after: Position): Promise<Page> {
     const known = this.#history.at(after);
     const rows = await this.#ask(
@@ -194,7 +180,7 @@ class SqlEngine implements LogEngine {
       if (state === "done") {
         this.#seen = Math.max(this.#seen, Number(pos));
         if (body !== null) this.#history.note(Number(pos), id);
-        return { position: Number(pos) };
+        return { position: Number(pos), id };
       }
       if (state === "session") throw failure("SESSION_LOST");
       if (state === "lock") return { lost: rows.map((row) => String(row.payload)) };
@@ -375,9 +361,11 @@ class SqlEngine implements LogEngine {
       return behind;
     }
     for (const { pos, id } of rows) this.#history.note(Number(pos), id);
-    const commits = rows.map(({ pos, author, payload }) => ({
+    const commits = rows.map(({ pos, author, payload, id }) => ({
       position: Number(pos),
       session: Number(author),
+      // What came while a commit waited for its turn is answered without.
+      ...(typeof id === "string" && { id }),
       entries: decodeEntries(payload as Buffer),
     }));
     return { commits, more: (commits.at(-1)?.position ?? head) < head, behind: false };

@@ -1,4 +1,4 @@
-/** Where a database is, as its URL says. */
+/** Where a database is, as its URL says, and how a host uses it. */
 import { NodeError } from "../../../util/errors.ts";
 
 export interface SqlAddress {
@@ -15,6 +15,24 @@ export interface SqlSettings {
   readonly url: string;
   /** All tables and functions are in it: several stores share a database by different ones. */
   readonly schema: string;
+}
+
+export interface SqlLogOptions {
+  readonly url: string;
+  /** For people who look into the database. */
+  readonly name: string;
+  /** Nobody else has it: what it had begun before is over when the log is opened. */
+  readonly peer: string;
+  /** Milliseconds after which a silent host is shut out, by the clock of the database. */
+  readonly leaseMs?: number;
+  /** Milliseconds between two looks, where notices do not come. */
+  readonly pollMs?: number;
+  /** Milliseconds for which calls wait for a database that cannot be reached. */
+  readonly commitMs?: number;
+  readonly refreshMs?: number;
+  /** Commits and milliseconds that the log is kept, whichever is more. */
+  readonly keepCommits?: number;
+  readonly keepMs?: number;
 }
 
 const DEFAULT_SCHEMA = "modhost";

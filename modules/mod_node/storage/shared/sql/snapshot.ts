@@ -23,7 +23,8 @@ select position as pos, 0 as nth, 'metadata' as kind, key, value, null::text as 
   null::bigint as blocks from ${s}.metadata
 union all select position, 1, 'segment', null, index, id, bytes, blocks from ${s}.segments
 union all select position, 2 + nth, 'removal', null, entry, null, null, null from ${s}.removals
-union all select position, 2147483647, 'head', null, null, null, null, null from ${s}.head
+union all select h.position, 2147483647, 'head', null, null, l.id::text, null, null
+  from ${s}.head h left join ${s}.log l on l.position = h.position
 order by pos, nth`;
 
 /** @throws NodeError STORE_UNAVAILABLE */
@@ -50,11 +51,10 @@ export async function* snapshotOf(sql: Sql, schema: string): AsyncGenerator<read
 }
 
 const commitsOf = (rows: readonly Row[]): Commit[] =>
-  [...Map.groupBy(rows, ({ pos }) => Number(pos))].map(([position, own]) => ({
-    position,
-    session: 0,
-    entries: entriesOf(own),
-  }));
+  [...Map.groupBy(rows, ({ pos }) => Number(pos))].map(([position, own]) => {
+    const id = own.find(({ kind }) => kind === "head")?.id;
+    return { position, session: 0, entries: entriesOf(own), ...(id && { id }) };
+  });
 
 function entriesOf(rows: readonly Row[]): Entry[] {
   const changes = rows.flatMap(({ kind, key, value }) =>

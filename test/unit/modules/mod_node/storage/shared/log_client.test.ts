@@ -13,6 +13,7 @@ const segment = (id: string): Entry => ({ kind: "segment", segment: { id, bytes:
 /** Notes what it is given. */
 class Notes implements Applier {
   position: Position;
+  readonly commit = "one of this log";
   readonly commits: Commit[] = [];
   resets = 0;
   constructor(position = 0) {

@@ -2,7 +2,9 @@ import assert from "node:assert/strict";
 import { randomUUID } from "node:crypto";
 import { after, test } from "node:test";
 import { memoryMetadata } from "#node/storage/metadata/memory.ts";
+import type { MetadataStore } from "#node/storage/metadata/store.ts";
 import { encodeEntries } from "#node/storage/shared/entries.ts";
+import type { Applier, Commit } from "#node/storage/shared/log.ts";
 import { SharedMetadata } from "#node/storage/shared/metadata.ts";
 import { openSqlLog } from "#node/storage/shared/sql/engine.ts";
 import { Line, SqlCounts } from "#node/storage/shared/sql/line.ts";
@@ -72,6 +74,89 @@ for (const length of ["longer than", "as long as"]) {
       // A host that looks for its database keeps the process.
       await metadata.close();
       await log.close();
+    }
+  });
+}
+
+/** A copy that outlives its host. */
+function kept(store: MetadataStore): MetadataStore {
+  return new Proxy(store, {
+    get(target, key) {
+      if (key === "close") return async () => undefined;
+      const value: unknown = Reflect.get(target, key);
+      return typeof value === "function" ? value.bind(target) : value;
+    },
+  });
+}
+
+/** A copy that is behind the other one. */
+class Behind implements Applier {
+  position = 0;
+  commit: string | undefined;
+  readonly keys = new Set<string>();
+  apply({ position, id, entries }: Commit): void {
+    [this.position, this.commit] = [position, id];
+    for (const entry of entries) if (entry.kind === "metadata") for (const [key] of entry.changes) this.keys.add(key);
+  }
+  reset(): void {
+    this.keys.clear();
+  }
+}
+
+for (const [length, keys] of [
+  ["longer than", ["new1", "new2", "new3"]],
+  ["as long as", ["new1", "new2"]],
+  ["shorter than", ["new1"]],
+] as const) {
+  test(`a host that was down when commits were lost makes its copies anew, where the new history is ${length} the old one`, {
+    skip: noPostgres,
+  }, async () => {
+    server ??= await Postgres.start();
+    const line = new Line(sqlSettings(server.url()), { name: "test", counts: new SqlCounts() });
+    await line.run((sql) => sql.unsafe("drop schema if exists restored cascade"), 10_000);
+    line.close();
+    const url = `${server.url()}?schema=restored`;
+    const copy = kept(memoryMetadata());
+    const behind = new Behind();
+    const open = async (isFollowed: boolean) => {
+      const { log } = await openSqlLog({ url, name: "a", peer: "a", pollMs: 600_000 });
+      if (isFollowed) log.follow(behind);
+      const metadata = await SharedMetadata.open(log, copy);
+      const close = async () => {
+        await metadata.close();
+        await log.close();
+      };
+      return { log, metadata, close };
+    };
+    const before = await open(true);
+    try {
+      await before.metadata.compareAndSet("kept", undefined, bytes("1"));
+    } finally {
+      await before.close();
+    }
+    // What the one copy has and the other has not.
+    const alone = await open(false);
+    try {
+      for (const key of ["lost1", "lost2"]) await alone.metadata.compareAndSet(key, undefined, bytes("1"));
+    } finally {
+      await alone.close();
+    }
+    await goBack(url, keys);
+    const { log, metadata, close } = await open(true);
+    try {
+      await eventually("it can commit", () =>
+        metadata.compareAndSet("own", undefined, bytes("1")).then(
+          () => true,
+          () => false,
+        ),
+      );
+      for (const key of ["kept", ...keys, "own"]) assert.equal(text(await metadata.get(key)), "1", key);
+      for (const key of ["lost1", "lost2"]) assert.equal(await metadata.has(key), false, key);
+      await log.refresh();
+      assert.deepEqual([...behind.keys].sort(), ["kept", ...keys, "own"].sort());
+      assert.equal(log.counts.snapshots, 1);
+    } finally {
+      await close();
     }
   });
 }
