@@ -34,7 +34,7 @@ export class TrustedProxies {
     let ip = address;
     let secure = encrypted;
     let host: string | undefined;
-    if (!trusted) return { ip, secure, host, isProxied: false };
+    if (!trusted || !mayTell(raw)) return { ip, secure, host, isProxied: trusted };
     const hops = this.#legacy ? legacyHops(raw) : forwardedHops(lineOf(raw, "forwarded"));
     for (const hop of hops.reverse()) {
       if (hop.proto !== undefined) secure = hop.proto === "https";
@@ -66,6 +66,18 @@ interface Peer {
 }
 
 const MAX_REMEMBERED_PEERS = 1000;
+
+const forwarding = ["forwarded", "x-forwarded-for", "x-forwarded-host", "x-forwarded-proto"];
+const forwardingLengths: ReadonlySet<number> = new Set(forwarding.map(({ length }) => length));
+
+/** A line may be one of those that proxies tell by: mostly there is none, also of a trusted address, which may be this machine's own. */
+function mayTell(raw: readonly string[]): boolean {
+  for (let at = 0; at < raw.length; at += 2) {
+    const name = raw[at] as string;
+    if (forwardingLengths.has(name.length) && forwarding.includes(name.toLowerCase())) return true;
+  }
+  return false;
+}
 
 interface Hop {
   readonly for: string | undefined;

@@ -123,29 +123,32 @@ export class Gateway {
         return placeOfPath("ipfs", rest, request);
       }
     };
-    const reading = () => this.#reading(request, settings, settings.noFetch || this.#node.offline);
+    const isGone = () => request.signal.aborted;
+    const reading = () => this.#reading(request, settings, settings.noFetch || this.#node.offline, isGone);
     return writeAnswer({ node: this.#node, request, settings, place, reading });
   }
 
-  #reading(request: HttpRequest, settings: GatewaySettings, offline: boolean): Reading {
-    return new Reading(this.#node, request, { ...settings, offline, blocks: this.#blocks, links: this.links });
+  #reading(request: HttpRequest, settings: GatewaySettings, offline: boolean, isGone: () => boolean): Reading {
+    const { stallTime, totalTime } = settings;
+    const deps = { stallTime, totalTime, offline, isGone, blocks: this.#blocks, links: this.links };
+    return new Reading(this.#node, request, deps);
   }
 
   async #content({ request, response }: HttpEvent, place: Place, general: GatewaySettings): Promise<ResponseFields> {
     const { deserialized = general.deserialized } = place;
-    const settings = { ...general, deserialized };
+    const settings = deserialized === general.deserialized ? general : { ...general, deserialized };
     if (!this.#node.isOpen) await this.#node.open();
     const query = queryOf(request);
     const cachedOnly = request.headers.cache_control === "only-if-cached";
     const offline = settings.noFetch || cachedOnly || this.#node.offline;
     const path = contentPath(place);
-    const reading = this.#reading(request, settings, offline);
+    const reading = this.#reading(request, settings, offline, () => response.finished);
     const { on_destroy } = response;
     response.on_destroy = () => {
       on_destroy?.();
       reading.over();
     };
-    if (request.signal.aborted) reading.over();
+    if (response.finished) reading.over();
     try {
       const wanted = formatOf(request, query);
       const asked: Asked = { node: this.#node, request, query, place, path, wanted, settings, reading };

@@ -2,7 +2,7 @@
  * Blocks that paths lead through, kept in memory: those of directories are decoded once for many requests. A block that has
  * left the node is not served from here.
  */
-import type { NodeModule, ReadBlock, Resolved } from "modhost/node";
+import { type NodeModule, type ReadBlock, type Resolved, readSoon } from "modhost/node";
 
 type Cid = Resolved["cid"];
 
@@ -12,10 +12,16 @@ const MAX_BYTES = 8 * 1024 * 1024;
 const MAX_BLOCK_BYTES = 512 * 1024;
 const RAW = 0x55;
 
+interface Kept {
+  readonly bytes: Uint8Array;
+  /** `removals` of the store when it was there; undefined where nobody knows without asking. */
+  removals: number | undefined;
+}
+
 export class PathBlocks {
   readonly #node: NodeModule;
   /** By multihash and codec; the latest last. */
-  readonly #kept = new Map<string, Uint8Array>();
+  readonly #kept = new Map<string, Kept>();
   #bytes = 0;
   /** Those that are too large, while somebody uses them: all who ask at a time have the same, and it is decoded once. */
   readonly #used = new Map<string, WeakRef<Uint8Array>>();
@@ -29,26 +35,51 @@ export class PathBlocks {
 
   /** Reads by `read` what is not kept. */
   reader(read: ReadBlock): ReadBlock {
-    return async (cid) => {
-      // A leaf has no names: it is met at the end of a path, once.
-      if (cid.code === RAW) return read(cid);
-      this.#node.lowLevel.blocks.denials?.requireBlock(cid);
-      const key = keyOf(cid);
-      const known = this.#known(key);
-      if (known !== undefined && (await this.#node.lowLevel.blocks.has(cid))) {
-        if (this.#kept.delete(key)) this.#kept.set(key, known);
-        return known;
+    // A leaf has no names: it is met at the end of a path, once.
+    const soon = (cid: Cid) => (cid.code === RAW ? readSoon(read, cid) : (this.#now(cid) ?? this.#read(cid, read)));
+    return Object.assign(async (cid: Cid) => soon(cid), { soon });
+  }
+
+  /** What is kept, where nothing has left the node since it was there. @throws NodeError for what is denied */
+  #now(cid: Cid): Uint8Array | undefined {
+    const { blocks } = this.#node.lowLevel;
+    blocks.denials?.requireBlock(cid);
+    const key = keyOf(cid);
+    const kept = this.#kept.get(key);
+    if (kept?.removals === undefined || kept.removals !== blocks.store.removals) return undefined;
+    this.#touch(key, kept);
+    return kept.bytes;
+  }
+
+  async #read(cid: Cid, read: ReadBlock): Promise<Uint8Array> {
+    const { blocks } = this.#node.lowLevel;
+    blocks.denials?.requireBlock(cid);
+    const key = keyOf(cid);
+    const known = this.#known(key);
+    const { removals } = blocks.store;
+    if (known !== undefined && (await blocks.has(cid))) {
+      const kept = this.#kept.get(key);
+      if (kept !== undefined) {
+        // What is here and not in the store, as directories of MFS may be, goes without being removed.
+        if (removals !== undefined && (await blocks.store.has(cid))) kept.removals = removals;
+        this.#touch(key, kept);
       }
-      const bytes = await read(cid);
-      // Of many who came at once the others have it from the first.
-      const other = this.#known(key);
-      if (other === undefined) this.#keep(key, bytes);
-      return other ?? bytes;
-    };
+      return known;
+    }
+    const bytes = await read(cid);
+    // Of many who came at once the others have it from the first.
+    const other = this.#known(key);
+    if (other === undefined) this.#keep(key, bytes);
+    return other ?? bytes;
   }
 
   #known(key: string): Uint8Array | undefined {
-    return this.#kept.get(key) ?? this.#used.get(key)?.deref();
+    return this.#kept.get(key)?.bytes ?? this.#used.get(key)?.deref();
+  }
+
+  #touch(key: string, kept: Kept): void {
+    // While there is room for more, it does not matter who goes first.
+    if (this.#bytes > MAX_BYTES / 2 && this.#kept.delete(key)) this.#kept.set(key, kept);
   }
 
   #keep(key: string, bytes: Uint8Array): void {
@@ -57,13 +88,13 @@ export class PathBlocks {
       this.#unused.register(bytes, key);
       return;
     }
-    this.#bytes += bytes.length - (this.#kept.get(key)?.length ?? 0);
+    this.#bytes += bytes.length - (this.#kept.get(key)?.bytes.length ?? 0);
     this.#kept.delete(key);
-    this.#kept.set(key, bytes);
-    for (const [oldest, { length }] of this.#kept) {
+    this.#kept.set(key, { bytes, removals: undefined });
+    for (const [oldest, { bytes: dropped }] of this.#kept) {
       if (this.#bytes <= MAX_BYTES) return;
       this.#kept.delete(oldest);
-      this.#bytes -= length;
+      this.#bytes -= dropped.length;
     }
   }
 }

@@ -1,6 +1,6 @@
 /** How blocks are read for one answer: from whom, and how long that may take. */
 import { setImmediate as turn } from "node:timers/promises";
-import { Lending, type NodeModule, type ReadBlock } from "modhost/node";
+import { Lending, type NodeModule, type ReadBlock, readSoon } from "modhost/node";
 import { HttpError } from "../../core/index.ts";
 import type { HttpRequest, PooledBody } from "../../core/types.ts";
 import { Refusal } from "./errors/refusal.ts";
@@ -18,6 +18,8 @@ type Buffers = NodeModule["lowLevel"]["blocks"]["buffers"];
 
 export interface ReadingDeps extends Pick<GatewaySettings, "stallTime" | "totalTime"> {
   readonly offline: boolean;
+  /** The client waits no more: without a signal, which costs more. */
+  readonly isGone: () => boolean;
   readonly blocks: PathBlocks;
   readonly links: DnsLinks;
 }
@@ -33,7 +35,7 @@ export class Reading {
   /** Where domains lead. */
   readonly links: DnsLinks;
   readonly #node: NodeModule;
-  readonly #client: AbortSignal;
+  readonly #isGone: () => boolean;
   /** Blocks since the last bytes. */
   #fruitless = 0;
   readonly #stallTime: number;
@@ -43,9 +45,13 @@ export class Reading {
   #lending: Lending | undefined;
   #isOver = false;
 
-  constructor(node: NodeModule, request: HttpRequest, { stallTime, totalTime, offline, blocks, links }: ReadingDeps) {
+  constructor(
+    node: NodeModule,
+    request: HttpRequest,
+    { stallTime, totalTime, offline, blocks, links, isGone }: ReadingDeps,
+  ) {
     this.#node = node;
-    this.#client = request.signal;
+    this.#isGone = isGone;
     this.offline = offline;
     this.links = links;
     this.#stallTime = stallTime;
@@ -89,20 +95,21 @@ export class Reading {
   #bounded(read: ReadBlock): ReadBlock {
     // Not async: a promise of its own for each of very many blocks costs more than the rest of this.
     const refused = (): Promise<never> | undefined => {
-      if (this.#client.aborted) return Promise.reject(this.#client.reason);
+      if (this.#isGone()) return Promise.reject(clientLeft());
       this.#fruitless += 1;
       if (this.#fruitless <= MAX_FRUITLESS_BLOCKS) return undefined;
       return Promise.reject(new Refusal(404, `${MAX_FRUITLESS_BLOCKS} blocks of the content have no bytes of it`));
     };
     const bounded: ReadBlock = (cid) => refused() ?? read(cid);
+    const soon: ReadBlock["soon"] = (cid) => refused() ?? readSoon(read, cid);
     const { part: partOf } = read;
     const part: ReadBlock["part"] = partOf && ((cid, span) => refused() ?? partOf(cid, span));
     const peek: ReadBlock["peek"] = (cids) => {
-      if (this.#client.aborted || this.#fruitless + cids.length > MAX_FRUITLESS_BLOCKS) return [];
+      if (this.#isGone() || this.#fruitless + cids.length > MAX_FRUITLESS_BLOCKS) return [];
       this.#fruitless += cids.length;
       return read.peek?.(cids) ?? [];
     };
-    return Object.assign(bounded, { peek, ...(part && { part }) });
+    return Object.assign(bounded, { peek, soon, ...(part && { part }) });
   }
 
   /** Bytes are here: nobody else is waited for meanwhile, however long the client takes for them. @throws {HttpError} 408 */
@@ -139,23 +146,33 @@ export class Reading {
     this.#late = undefined;
   }
 
-  /** All `length` bytes of an answer that is short, in one piece: what prevents them has a status. `release` takes back a piece. */
+  /**
+   * The `length` bytes of an answer that is short, in one piece; where some are missing, as a body that breaks off after those
+   * before them. Rejects where the first are missing. `release` takes back a piece.
+   */
   async gather(
     pieces: AsyncIterable<Uint8Array>,
     length: number,
     release: (piece: Uint8Array) => void,
-  ): Promise<Uint8Array> {
+  ): Promise<Gathered> {
     const bytes = Buffer.allocUnsafe(length);
     let at = 0;
-    for await (const piece of pieces) {
-      this.#came(piece);
-      if (at + piece.length <= length) bytes.set(piece, at);
-      at += piece.length;
-      release(piece);
-      this.#wait();
+    try {
+      for await (const piece of pieces) {
+        this.#came(piece);
+        if (at + piece.length > length) throw new Refusal(404, wrongLength(length));
+        bytes.set(piece, at);
+        at += piece.length;
+        release(piece);
+        this.#wait();
+      }
+      if (at !== length) throw new Refusal(404, wrongLength(length));
+      return { start: bytes, body: bytes };
+    } catch (error) {
+      if (at === 0) throw error;
+      const start = bytes.subarray(0, at);
+      return { start, body: this.body(failing(start, error), { length }) };
     }
-    if (at !== length) throw new Refusal(404, wrongLength(length));
-    return bytes;
   }
 
   /**
@@ -203,7 +220,20 @@ export interface BodyOptions {
   readonly release?: ((piece: Uint8Array) => void) | undefined;
 }
 
+async function* failing(bytes: Uint8Array, error: unknown): AsyncGenerator<Uint8Array, void, undefined> {
+  yield bytes;
+  throw error;
+}
+
+const clientLeft = () => new DOMException("The client waits no more", "AbortError");
+
 const wrongLength = (length: number) => `the content has not the ${length} bytes that it says`;
+
+/** A short body, and what is known of its bytes. */
+export interface Gathered {
+  readonly start: Uint8Array;
+  readonly body: Uint8Array | PooledBody;
+}
 
 const brokenOff = (cause: unknown): HttpError =>
   cause instanceof HttpError

@@ -1,9 +1,9 @@
 /** From a place to the block that it leads to. */
-import { cidText, followNames, type NodeModule, parseCid, type ReadBlock, type Resolved } from "modhost/node";
+import { cidText, followNames, type NodeModule, type ReadBlock, type Resolved } from "modhost/node";
 import { Refusal } from "./errors/refusal.ts";
 import type { DnsLinks } from "./hosts/dns_links.ts";
 import { contentPath, type Place } from "./place.ts";
-import { keyOf } from "./request/path.ts";
+import { keyOf, rootCid } from "./request/path.ts";
 
 type Cid = Resolved["cid"];
 
@@ -30,7 +30,7 @@ export interface ReadingOf {
 /** @throws NodeError, {Refusal} 501 for a path that ends inside a document */
 export async function find(node: NodeModule, place: Place, reading: ReadingOf): Promise<Found> {
   const { root, names, lifetime } = await start(node, place, reading);
-  const { cid, roots, remainder } = await followNames(parseCid(root), names, reading.readPath);
+  const { cid, roots, remainder } = await followNames(rootCid(root), names, reading.readPath);
   // What is answered need not be read: a condition may fit.
   node.lowLevel.blocks.denials?.requireBlock(cid);
   if (remainder.length > 0) {

@@ -59,7 +59,7 @@ export { addEntries } from "./content/adder/adder.ts";
 export { addSettings } from "./content/adder/settings.ts";
 export { exportPath, type PathArchive, type PathArchiveOptions } from "./content/car/export_path.ts";
 export { Lending } from "./content/dag/lending.ts";
-export type { ReadBlock } from "./content/dag/reader.ts";
+export { type ReadBlock, readSoon } from "./content/dag/reader.ts";
 export { watchDenylists } from "./content/denylists/watch.ts";
 export { type EditTreeOptions, putIntoTree, removeFromTree } from "./content/mfs/edit_tree.ts";
 export { followNames } from "./content/resolver/resolve.ts";

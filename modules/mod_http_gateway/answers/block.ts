@@ -1,4 +1,5 @@
 /** One block as it is, or a document in the codec that it is stored in: bytes, with ranges. */
+import { readSoon } from "modhost/node";
 import type { ResponseFields } from "../../../core/types.ts";
 import type { Asked } from "../asked.ts";
 import { contentAnswer } from "../content/answer.ts";
@@ -32,7 +33,8 @@ export async function blockAnswer(asked: Asked, found: Found, format: BlockForma
   const known = conditionAnswer(asked.request, [etag], own);
   if (known !== undefined) return known;
   const headers = { ...own, ...savedHeaders(asked, format, `${found.text}.${extension}`, kind) };
-  const bytes = await asked.reading.read(found.cid);
+  const coming = readSoon(asked.reading.read, found.cid);
+  const bytes = coming instanceof Promise ? await coming : coming;
   if (format === "raw" && bytes.length > MAX_RAW_BLOCK) {
     throw new Refusal(410, `${found.cid} has ${bytes.length} bytes: blocks of at most ${MAX_RAW_BLOCK} are served`);
   }

@@ -89,8 +89,8 @@ async function begun(
   if (length === 0) return { type: type ?? typeByContent(none, true), body: none };
   if (request.method === "HEAD") return { type: type ?? (await typeOf(source, range)), body: nothing };
   if (length <= MAX_GATHERED_BYTES) {
-    const bytes = await source.few(range);
-    return { type: type ?? typeByContent(bytes, isWhole), body: bytes };
+    const { start, body } = await source.few(range);
+    return { type: type ?? typeByContent(start, isWhole && start.length === length), body };
   }
   const pieces = source.pieces(range);
   const first = await pieces.next();

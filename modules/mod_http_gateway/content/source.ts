@@ -1,7 +1,7 @@
 /** Bytes that ranges are served of. */
 import { fileSize, readFile, type UnixfsNode } from "modhost/node";
 import type { ByteRange } from "../../../core/http/index.ts";
-import type { Reading } from "../reading.ts";
+import type { Gathered, Reading } from "../reading.ts";
 
 export type Pieces = AsyncGenerator<Uint8Array, void, undefined>;
 
@@ -11,8 +11,8 @@ export interface Source {
   readonly bytes?: Uint8Array;
   /** The bytes of a range; blocks beyond it are not read. */
   pieces(range: ByteRange): Pieces;
-  /** The same at once, for a few bytes. */
-  few(range: ByteRange): Promise<Uint8Array>;
+  /** The same at once, for a few bytes: see `Reading.gather`. */
+  few(range: ByteRange): Promise<Gathered>;
   /** Takes a piece back that is no longer used. */
   readonly release: (piece: Uint8Array) => void;
 }
@@ -25,7 +25,10 @@ export function bytesSource(bytes: Uint8Array): Source {
     async *pieces({ first, last }) {
       yield bytes.subarray(first, last + 1);
     },
-    few: async ({ first, last }) => bytes.subarray(first, last + 1),
+    async few({ first, last }) {
+      const few = bytes.subarray(first, last + 1);
+      return { start: few, body: few };
+    },
     release: () => undefined,
   };
 }

@@ -11,11 +11,26 @@ export interface AskedHost {
   readonly port: string;
 }
 
+/** Clients send the same few with every request. */
+const known = new Map<string, AskedHost>();
+const MAX_KNOWN = 1000;
+/** Characters of any host and port. */
+const MAX_KNOWN_LENGTH = 260;
+
 /** Undefined for a request without a host, or with one that cannot be. */
 export function askedHost(request: HttpRequest): AskedHost | undefined {
-  const { headers } = request;
-  const authority = request.forwarded_host ?? request.url.host ?? headers.host;
-  const name = authority === undefined ? undefined : hostName(authority);
-  if (authority === undefined || name === undefined) return undefined;
+  const authority = request.forwarded_host ?? request.url.host ?? request.headers.host;
+  if (authority === undefined) return undefined;
+  const found = known.get(authority);
+  if (found !== undefined) return found;
+  const host = parsed(authority);
+  if (known.size >= MAX_KNOWN) known.clear();
+  if (host !== undefined && authority.length <= MAX_KNOWN_LENGTH) known.set(authority, host);
+  return host;
+}
+
+function parsed(authority: string): AskedHost | undefined {
+  const name = hostName(authority);
+  if (name === undefined) return undefined;
   return { name, written: authority.slice(0, name.length), port: /:\d+$/.exec(authority)?.[0] ?? "" };
 }

@@ -47,6 +47,9 @@ const signatures: readonly (readonly [type: string, at: number, signature: strin
   ["font/ttf", 0, "\0\x01\0\0"],
 ];
 
+/** Bytes that signatures are in. */
+const SIGNED_BYTES = Math.max(...signatures.map(([, at, signature]) => at + signature.length));
+
 /** Tags with which pages begin, without the bracket. */
 const page =
   /^(?:<\?xml[^>]*>\s*)?(?:<!--(?:(?!-->)[\s\S])*-->\s*)*<(?:!doctype\s+html|html|head|body|script|iframe|h1|div|font|table|a|style|title|b|br|p)(?=[\s>/]|$)/i;
@@ -59,15 +62,32 @@ const isBinary = (byte: number): boolean =>
 export function typeByContent(start: Uint8Array, isWhole: boolean): string {
   if (start.length === 0 && isWhole) return "text/plain";
   const looked = Buffer.from(start.buffer, start.byteOffset, Math.min(start.length, SNIFFED_BYTES));
-  const text = looked.toString("latin1");
-  const known = signatures.find(([, at, signature]) => fits(text, at, signature));
+  const head = looked.toString("latin1", 0, SIGNED_BYTES);
+  const known = signatures.find(([, at, signature]) => fits(head, at, signature));
   if (known !== undefined) return known[0];
+  const marked = beginsWithTag(looked) ? markup(looked.toString("latin1")) : undefined;
+  if (marked !== undefined) return marked;
+  if (looked.some(isBinary)) return BYTES;
+  return withCharset("text/plain");
+}
+
+const BYTE_ORDER_MARK = [0xef, 0xbb, 0xbf];
+/** Tab, line ends and the like, and both spaces of Latin-1. */
+const isBlank = (byte: number): boolean => (byte >= 0x09 && byte <= 0x0d) || byte === 0x20 || byte === 0xa0;
+
+/** After a byte order mark and blanks. Most contents do not, and no text need be made of them. */
+function beginsWithTag(bytes: Uint8Array): boolean {
+  let at = BYTE_ORDER_MARK.every((byte, index) => bytes[index] === byte) ? BYTE_ORDER_MARK.length : 0;
+  while (at < bytes.length && isBlank(bytes[at] as number)) at += 1;
+  return bytes[at] === "<".charCodeAt(0);
+}
+
+/** Of a text that `beginsWithTag`. */
+function markup(text: string): string | undefined {
   const trimmed = text.replace(/^\xef\xbb\xbf/, "").trimStart();
   if (svg.test(trimmed)) return "image/svg+xml";
   if (page.test(trimmed)) return "text/html";
-  if (/^<\?xml\s/.test(trimmed)) return withCharset("text/xml");
-  if (looked.some(isBinary)) return BYTES;
-  return withCharset("text/plain");
+  return /^<\?xml\s/.test(trimmed) ? withCharset("text/xml") : undefined;
 }
 
 function fits(text: string, at: number, signature: string): boolean {

@@ -55,7 +55,7 @@ function refuseWorker({ headers }: Asking): void {
 
 function requireCid(root: string, segments: readonly string[], request: Asking): void {
   try {
-    const { multihash } = parseCid(root);
+    const { multihash } = rootCid(root);
     if (multihash.code !== 0 || multihash.digest.length <= MAX_IDENTITY_BYTES) return;
   } catch (error) {
     // `/ipfs/ipns/NAME`: two namespaces, of which the second is meant.
@@ -67,6 +67,21 @@ function requireCid(root: string, segments: readonly string[], request: Asking):
     throw invalid(request.path, `invalid cid: ${(error as Error).message}`, error);
   }
   throw invalid(request.path, `identity digests have at most ${MAX_IDENTITY_BYTES} bytes`);
+}
+
+const roots = new Map<string, ReturnType<typeof parseCid>>();
+const MAX_ROOTS = 1000;
+/** Characters of a CID whose hash is none that is out of the ordinary. */
+const MAX_ROOT_LENGTH = 128;
+
+/** As `parseCid`, which is asked for the same roots again and again: of what is below one, and twice by each request. */
+export function rootCid(text: string): ReturnType<typeof parseCid> {
+  let cid = roots.get(text);
+  if (cid !== undefined) return cid;
+  cid = parseCid(text);
+  if (roots.size >= MAX_ROOTS) roots.clear();
+  if (text.length <= MAX_ROOT_LENGTH) roots.set(text, cid);
+  return cid;
 }
 
 function isCid(text: string): boolean {

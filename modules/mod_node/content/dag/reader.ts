@@ -7,11 +7,16 @@ import { failure, NodeError } from "../../util/errors.ts";
 /** Reads one block; rejects with the failure that the caller should see. */
 export interface ReadBlock {
   (cid: CID): Promise<Uint8Array>;
+  /** The same without a promise where the bytes are at hand: see `readSoon`. @throws as it rejects */
+  soon?(cid: CID): Uint8Array | Promise<Uint8Array>;
   /** Some of the bytes of a block; fewer where it ends before. */
   part?(cid: CID, span: Span): Promise<Uint8Array>;
   /** For many small blocks: those that are probably in memory, now; see `BlockStore.peek`. */
   peek?(cids: readonly CID[]): readonly (Uint8Array | undefined)[];
 }
+
+/** Whoever reads a block at each step of a way need not wait at each of them. */
+export const readSoon = (read: ReadBlock, cid: CID): Uint8Array | Promise<Uint8Array> => read.soon?.(cid) ?? read(cid);
 
 export interface NodeReadOptions extends ReadOptions {
   /**
@@ -33,8 +38,12 @@ export const inSession = ({ signal, offline, buffers }: ReadOptions): NodeReadOp
 export function nodeReader(blocks: BlockService, options: NodeReadOptions = {}): ReadBlock {
   const { signal, nameless } = options;
   const peek = (cids: readonly CID[]) => blocks.peek(cids, options);
+  const soon = (cid: CID) => {
+    const coming = blocks.getSoon(cid, options);
+    return coming instanceof Promise ? coming.catch(failed) : coming;
+  };
   const part = (cid: CID, span: Span) => blocks.getPart(cid, span, options).catch(failed);
-  if (nameless) return Object.assign((cid: CID) => blocks.get(cid, options).catch(failed), { peek, part });
+  if (nameless) return Object.assign((cid: CID) => blocks.get(cid, options).catch(failed), { peek, part, soon });
   return (cid) =>
     blocks.get(cid, options).catch((error: unknown) => {
       if (signal?.aborted && NodeError.is(error) && isAbort(error, signal.reason)) {

@@ -8,7 +8,7 @@ import { decodePb } from "../../formats/dag_pb/dag_pb.ts";
 import { isCid, valueWithTurns } from "../../formats/ipld/data_model.ts";
 import { failure, NodeError } from "../../util/errors.ts";
 import { quote } from "../../util/go/text.ts";
-import type { ReadBlock } from "../dag/reader.ts";
+import { type ReadBlock, readSoon } from "../dag/reader.ts";
 import { lookup } from "../unixfs/list.ts";
 import { unixfsNode } from "../unixfs/node.ts";
 import type { ContentPath, Namespace } from "./path.ts";
@@ -54,7 +54,8 @@ function stepInside(root: Value, path: readonly string[]): Step {
 }
 
 async function step(cid: CID, path: readonly string[], read: ReadBlock, namespace: Namespace): Promise<Step> {
-  const bytes = await read(cid);
+  const coming = readSoon(read, cid);
+  const bytes = coming instanceof Promise ? await coming : coming;
   if (cid.code === dagPb) return stepPb(cid, bytes, path[0] as string, read, namespace);
   const value = await valueWithTurns(cid, bytes);
   if (value !== undefined) return stepInside(value, path);

@@ -2,14 +2,18 @@
 import { CidSet } from "../../formats/cid/set.ts";
 import type { PbLink } from "../../formats/dag_pb/dag_pb.ts";
 import { NodeError } from "../../util/errors.ts";
-import type { ReadBlock } from "../dag/reader.ts";
+import { type ReadBlock, readSoon } from "../dag/reader.ts";
 import { type UnixfsNode, unixfsNode } from "./node.ts";
 import { digitsFor, SHARD_WIDTH, shardPath, slotPrefix, slotsAlong } from "./shard.ts";
 
 const MAX_READAHEAD = 8;
 
 async function shardNode(link: PbLink, read: ReadBlock): Promise<UnixfsNode> {
-  const node = unixfsNode(link.cid, await read(link.cid));
+  return shardOf(link, await read(link.cid));
+}
+
+function shardOf(link: PbLink, bytes: Uint8Array): UnixfsNode {
+  const node = unixfsNode(link.cid, bytes);
   if (node?.unixfs.type !== "HAMTShard") throw new NodeError("expected protobuf dag node");
   return node;
 }
@@ -78,7 +82,8 @@ export async function lookup(directory: UnixfsNode, name: string, read: ReadBloc
     if (link.name.length > digits) {
       return link.name.slice(digits) === name ? { ...link, name } : undefined;
     }
-    node = await shardNode(link, read);
+    const coming = readSoon(read, link.cid);
+    node = shardOf(link, coming instanceof Promise ? await coming : coming);
   }
   throw new NodeError("sharded directory too deep");
 }

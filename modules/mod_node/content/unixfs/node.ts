@@ -15,7 +15,7 @@ export interface UnixfsNode {
 }
 
 /** Nodes with at least this many links are decoded once while their bytes are referenced. */
-const MIN_CACHED_LINKS = 8;
+const MIN_CACHED_LINKS = 2;
 const decoded = new WeakMap<Uint8Array, UnixfsNode>();
 
 /** Undefined when the codec or the data is not that of a UnixFS DAG. */

@@ -4,7 +4,7 @@ import { dagCbor, dagPb } from "../../formats/cid/codecs.ts";
 import { decodePb } from "../../formats/dag_pb/dag_pb.ts";
 import { decodeUnixfs } from "../../formats/unixfs/format.ts";
 import { NodeError } from "../../util/errors.ts";
-import type { ReadBlock } from "../dag/reader.ts";
+import { type ReadBlock, readSoon } from "../dag/reader.ts";
 import { type UnixfsNode, unixfsNode } from "./node.ts";
 
 /** @throws NodeError when the block is not a UnixFS node */
@@ -20,7 +20,8 @@ export function openNode(cid: CID, bytes: Uint8Array): UnixfsNode {
 
 /** A file, directory or symlink; a Metadata node stands for the file that it describes. @throws NodeError */
 export async function openFile(cid: CID, read: ReadBlock): Promise<UnixfsNode> {
-  let node = openNode(cid, await read(cid));
+  const coming = readSoon(read, cid);
+  let node = openNode(cid, coming instanceof Promise ? await coming : coming);
   while (node.unixfs.type === "Metadata") {
     const [described] = node.links;
     if (described === undefined) throw new NodeError("incorrectly formatted metadata object");

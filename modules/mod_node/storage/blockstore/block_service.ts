@@ -130,6 +130,25 @@ export class BlockService {
     return this.#remembered(await this.#get(cid, options), cid, options);
   }
 
+  /** As `get`, without a promise where the bytes are at hand. @throws as that rejects */
+  getSoon(cid: CID, options: ReadOptions = {}): Uint8Array | Promise<Uint8Array> {
+    const { signal, evenDenied, buffers } = options;
+    if (this.hashOnRead || cid.multihash.code === identity.code) return this.get(cid, options);
+    requireAllowed(cid.multihash);
+    signal?.throwIfAborted();
+    if (this.denials !== undefined && evenDenied !== true) this.denials.requireBlock(cid);
+    const coming = this.store.getSoon?.(cid, buffers);
+    if (coming === undefined) return this.get(cid, options);
+    if (!(coming instanceof Promise)) this.reads.stored += 1;
+    return coming instanceof Promise ? this.#counted(coming, cid, options) : coming;
+  }
+
+  async #counted(coming: Promise<Uint8Array>, cid: CID, options: ReadOptions): Promise<Uint8Array> {
+    const bytes = await coming;
+    this.reads.stored += 1;
+    return this.#remembered(bytes, cid, options);
+  }
+
   #remembered(bytes: Uint8Array, cid: CID, options: ReadOptions): Uint8Array {
     if (bytes.length >= MIN_REMEMBERED_BYTES) remember(bytes, () => this.get(cid, options));
     return bytes;

@@ -78,6 +78,8 @@ export interface BlockStore {
    * whether they are from the pool or not. They may also be bytes that were read and checked within the last second.
    */
   get(cid: CID, buffers?: BufferPool): Promise<Uint8Array | undefined>;
+  /** As `get`, without a promise for a small block that is at hand, and for one that is not stored. A store may have no such thing. */
+  getSoon?(cid: CID, buffers?: BufferPool): Uint8Array | Promise<Uint8Array> | undefined;
   /** As `get`, of some of the bytes, which a store may read alone. A store may have no such thing. */
   getPart?(cid: CID, span: Span, buffers?: BufferPool): Promise<Uint8Array | undefined>;
   /**
@@ -85,6 +87,8 @@ export interface BlockStore {
    * which `get` tells more about. A store may have no such thing.
    */
   peek?(cids: readonly CID[], buffers: BufferPool): readonly (Uint8Array | undefined)[];
+  /** While it is the same, nothing has left the store, nor is it another one. A store from which others remove has no such number. */
+  readonly removals?: number;
   /** True when this form is stored. */
   has(cid: CID): Promise<boolean>;
   /** The stored forms of the multihash of a CID, in any order; a store may know those of the usual codecs alone. */

@@ -6,7 +6,7 @@ import { multihash, sha256 } from "#node/formats/cid/hashes.ts";
 import type { NodeModule } from "#node/index.ts";
 
 const DAG_PB = 0x70;
-const node = { lowLevel: { blocks: { has: async () => true } } } as unknown as NodeModule;
+const node = { lowLevel: { blocks: { has: async () => true, store: {} } } } as unknown as NodeModule;
 
 for (const [which, length] of Object.entries({ small: 1000, large: 2_000_000 })) {
   test(`those who ask for a ${which} block at a time, and while it is used, get the same bytes`, async () => {
@@ -21,3 +21,43 @@ for (const [which, length] of Object.entries({ small: 1000, large: 2_000_000 }))
     assert.equal(reads, 3);
   });
 }
+
+test("what is kept is at hand without asking as long as nothing has left the store, and is not served once it has left", async () => {
+  const cid = CID.createV1(DAG_PB, await multihash(sha256, Buffer.from("directory")));
+  const store = { removals: 0, has: async () => isHere };
+  let isHere = true;
+  let asked = 0;
+  const has = async () => {
+    asked += 1;
+    return isHere;
+  };
+  const reader = new PathBlocks({ lowLevel: { blocks: { has, store } } } as unknown as NodeModule).reader(async () => {
+    if (!isHere) throw new Error("gone");
+    return new Uint8Array(10);
+  });
+  const soon = () => reader.soon?.(cid);
+  const first = await soon();
+  assert.equal(await soon(), first);
+  assert.equal(soon(), first, "no promise");
+  assert.equal(asked, 1);
+  store.removals += 1;
+  assert.equal(await soon(), first, "something else was removed");
+  assert.equal(asked, 2);
+  isHere = false;
+  store.removals += 1;
+  await assert.rejects(async () => soon(), { message: "gone" });
+});
+
+test("what is here and not in the store is asked for each time", async () => {
+  const cid = CID.createV1(DAG_PB, await multihash(sha256, Buffer.from("of MFS")));
+  const store = { removals: 0, has: async () => false };
+  const blocks = { has: async () => true, store };
+  const reader = new PathBlocks({ lowLevel: { blocks } } as unknown as NodeModule).reader(
+    async () => new Uint8Array(10),
+  );
+  for (let times = 0; times < 3; times += 1) {
+    const coming = reader.soon?.(cid);
+    assert.ok(coming instanceof Promise);
+    await coming;
+  }
+});

@@ -63,13 +63,19 @@ describe("the path gateway", () => {
       host.ask(`/ipfs/${holey}?filename=a.bin`, { range: `bytes=${from}-${to}` });
     assert.equal((await at(0, 9)).status, 206);
     assert.equal((await at(CHUNK * 2, CHUNK * 2 + 9)).body.length > 0, true);
+    const within = await at(CHUNK, CHUNK + 9);
+    assert.deepEqual(
+      [within.status, within.body],
+      [
+        404,
+        `failed to resolve /ipfs/${holey}: merkledag: not found on this server, which fetches nothing from others\n`,
+      ],
+    );
     // What is short is read before it is answered.
-    for (const { status, body } of [await at(CHUNK, CHUNK + 9), await at(CHUNK - 10, CHUNK + 9)]) {
-      const missing = "merkledag: not found on this server, which fetches nothing from others";
-      assert.deepEqual([status, body], [404, `failed to resolve /ipfs/${holey}: ${missing}\n`]);
+    for (const before of [10, 100 * 1024]) {
+      const over = await at(CHUNK - before, CHUNK + 9);
+      assert.deepEqual([over.status, over.cut, over.body.length > 0], [206, true, true]);
     }
-    const over = await at(CHUNK - 100 * 1024, CHUNK + 9);
-    assert.deepEqual([over.status, over.cut], [206, true]);
     assert.equal(host.log().includes('"level":"error"'), false, host.log());
   });
 
@@ -175,12 +181,12 @@ test("what is wrong with this machine is in its log, and in no answer", async ()
   const node = host.host.exports<NodeModule>("node");
   const { store } = node.lowLevel.blocks;
   const broken = failure("STORE_BROKEN", { path: "/srv/secret/blocks", reason: "EIO" });
-  const get = store.get;
-  store.get = async () => Promise.reject(broken);
+  const { getSoon } = store;
+  store.getSoon = () => Promise.reject(broken);
   const { status, body } = await host.ask(`/ipfs/${cid}`);
-  store.get = async () => Promise.reject(failure("REFERENCE_BROKEN", { reason: "/srv/secret/file changed" }));
+  store.getSoon = () => Promise.reject(failure("REFERENCE_BROKEN", { reason: "/srv/secret/file changed" }));
   const gone = await host.ask(`/ipfs/${cid}`);
-  store.get = get;
+  store.getSoon = getSoon ?? (() => undefined);
   assert.deepEqual([status, gone.status], [500, 404]);
   assert.equal(/secret/.test(body + gone.body), false, body + gone.body);
   assert.match(host.log(), /\/srv\/secret\/blocks/);

@@ -15,6 +15,7 @@ function started(offline = false) {
     stallTime: 1000,
     totalTime: 3_600_000,
     offline,
+    isGone: () => client.signal.aborted,
     blocks: new PathBlocks(node),
     links: new DnsLinks(node),
   };

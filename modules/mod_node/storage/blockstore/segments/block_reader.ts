@@ -66,6 +66,17 @@ export class BlockReader {
     return bytes;
   }
 
+  /** As `read`, without a promise for a small block that is at hand. */
+  readSoon(cid: CID, location: BytesLocation, buffers: BufferPool | undefined): Uint8Array | Promise<Uint8Array> {
+    if (!isSmall(location) || location.bytes !== undefined) return this.read(cid, location, buffers);
+    const recent = this.#recentSmall.get(cid, location);
+    if (recent !== undefined) return recent;
+    const [bytes] = this.#checked === undefined ? [] : this.#summed([cid], [location], undefined);
+    if (bytes === undefined) return this.read(cid, location, buffers);
+    this.#recentSmall.add(cid, location, bytes);
+    return bytes;
+  }
+
   /** Bytes of a block: of a large one that was read whole before, not much more than these are read. See `BlockStore.getPart`. */
   async readPart(cid: CID, location: BytesLocation, span: Span, buffers: BufferPool | undefined): Promise<Uint8Array> {
     const { segment, offset, length } = location;
@@ -90,6 +101,15 @@ export class BlockReader {
     locations: readonly (BytesLocation | undefined)[],
     buffers: BufferPool,
   ): (Uint8Array | undefined)[] {
+    return this.#summed(cids, locations, buffers);
+  }
+
+  /** Those that have a sum, and can be read now. */
+  #summed(
+    cids: readonly CID[],
+    locations: readonly (BytesLocation | undefined)[],
+    buffers: BufferPool | undefined,
+  ): (Uint8Array | undefined)[] {
     const found = cids.map((): Uint8Array | undefined => undefined);
     const checked = this.#checked;
     if (checked === undefined) return found;
@@ -98,7 +118,7 @@ export class BlockReader {
       const location = known[index] as BytesLocation;
       const isWhole = bytes.length === location.length;
       if (isWhole && checked.fits(cids[index] as CID, location, bytes)) found[index] = bytes;
-      else buffers.release(bytes);
+      else buffers?.release(bytes);
     });
     return found;
   }

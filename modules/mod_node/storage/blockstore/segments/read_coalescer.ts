@@ -70,7 +70,7 @@ export class ReadCoalescer {
   /** Gives them to `give` at once, each with its index; those that the thread pool would have to read are left out. */
   readNow(
     locations: readonly (BytesLocation | undefined)[],
-    buffers: BufferPool,
+    buffers: BufferPool | undefined,
     give: (index: number, read: Uint8Array) => void,
   ): void {
     const wanted: PendingRead[] = [];

@@ -84,6 +84,9 @@ export async function openSegmentStore(folder: string, options: SegmentStoreOpti
   }
 }
 
+/** Of all stores of this process. */
+let lastRemoval = 0;
+
 export class SegmentStore implements BlockStore {
   /** Later reads of a block are checked by a sum. */
   readonly verifies = false;
@@ -94,6 +97,7 @@ export class SegmentStore implements BlockStore {
   readonly #reads: BlockReader;
   readonly #space: DiskSpace;
   readonly #notice: Notice;
+  removals = (lastRemoval += 1);
   #compacting: Promise<void> = Promise.resolve();
   #idle: NodeJS.Timeout | undefined;
   #flushing: Promise<void> | undefined;
@@ -125,6 +129,11 @@ export class SegmentStore implements BlockStore {
     const location = this.#find(cid)?.location;
     if (location === undefined) return undefined;
     return this.#reads.read(cid, location, buffers);
+  }
+
+  getSoon(cid: CID, buffers?: BufferPool): Uint8Array | Promise<Uint8Array> | undefined {
+    const location = this.#find(cid)?.location;
+    return location && this.#reads.readSoon(cid, location, buffers);
   }
 
   async getPart(cid: CID, span: Span, buffers?: BufferPool): Promise<Uint8Array | undefined> {
@@ -180,6 +189,7 @@ export class SegmentStore implements BlockStore {
       return true;
     });
     this.#recordForms([...changed.values()]);
+    this.removals = lastRemoval += 1;
     await this.#log.sync();
     return told;
   }
