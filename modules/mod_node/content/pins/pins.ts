@@ -51,8 +51,8 @@ export function pinKey(mode: PinMode, cid: CID): string {
 const empty = new Uint8Array();
 
 /** Prefix of the keys of names of pins. */
-const NAME_PREFIX = "pinnames/";
-const nameKey = (cid: CID): string => NAME_PREFIX + cid;
+export const PIN_NAMES = "pinnames/";
+const nameKey = (cid: CID): string => PIN_NAMES + cid;
 /** Bytes of the longest name of a pin. */
 export const MAX_PIN_NAME = 255;
 
@@ -83,10 +83,11 @@ function set(writer: MetadataWriter, cid: CID, mode: PinMode, { owner, name }: P
   writer.put(key, isAlone && owner !== undefined ? Buffer.from(owner) : empty);
 }
 
-/** Adds a pin as it is stored elsewhere: `value` is that of its key. A recursive pin is more than a direct one. */
+/** Adds a pin as it is stored elsewhere: `value` is that of its key. A recursive pin is more than a direct one. Its name stays. */
 export function mergePin(writer: MetadataWriter, cid: CID, mode: PinMode, value: Uint8Array): void {
   if (mode === "direct" && writer.has(pinKey("recursive", cid))) return;
-  set(writer, cid, mode, value.length === 0 ? {} : { owner: Buffer.from(value).toString() });
+  const name = Buffer.from(writer.get(nameKey(cid)) ?? empty).toString();
+  set(writer, cid, mode, { name, owner: value.length === 0 ? undefined : Buffer.from(value).toString() });
 }
 
 const isOf = (held: Uint8Array, owner: string | undefined): boolean => Buffer.from(held).toString() === owner;

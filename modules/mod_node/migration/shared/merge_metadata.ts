@@ -1,5 +1,5 @@
 /** Adds metadata to that of a store which may have some of its own: what is the same in both, what is joined, what is refused. */
-import { mergePin, type PinMode, pinPrefix } from "../../content/pins/pins.ts";
+import { mergePin, PIN_NAMES, type PinMode, pinPrefix } from "../../content/pins/pins.ts";
 import { parseCid } from "../../formats/cid/text.ts";
 import { nameOfPublished, PUBLISHED_PREFIX } from "../../network/ipns_record/keys.ts";
 import { decodeRecord, type IpnsRecord } from "../../network/ipns_record/record.ts";
@@ -29,6 +29,7 @@ const MAX_BATCH = 2048;
 const parts: readonly Part[] = [
   { prefix: PUBLISHED_PREFIX, choose: chooseRecord, tell: tellRecord },
   { prefix: MODULES, choose: () => "conflict", tell: (key) => `the entry ${key.slice(MODULES.length)} of a module` },
+  { prefix: PIN_NAMES, choose: () => "keep", tell: (key) => key },
   // Roots that are to be provided: the value only repeats the key.
   { prefix: "routing/queue/", choose: () => "keep", tell: (key) => key },
   { prefix: seededKey, choose: () => "keep", tell: (key) => key },

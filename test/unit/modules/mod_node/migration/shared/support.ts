@@ -2,6 +2,7 @@
 import { writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { prefixedStore, type SharedStoreSettings } from "modhost/node";
+import { CID } from "multiformats/cid";
 import type { LowLevelNode, NodeOptions } from "#node/low_level_node.ts";
 import { openS3 } from "#node/storage/shared/s3/client.ts";
 import { s3Settings } from "#node/storage/shared/settings.ts";
@@ -31,6 +32,7 @@ export function fill(repo: NodeOptions | string, { chunks = 60, seed = 1 } = {})
   return opened(repo, async (node) => {
     const client = (await import("#node/client_node.ts")).clientNode(node as never);
     const { cid } = await client.add(noise(chunks * 4096, seed), { chunker: "size-4096" });
+    await node.pins.keep([cid], "of some chunks");
     await client.files.write("/kept", "among the files", { create: true });
     await client.files.write("/deep/er", "and deeper", { create: true, parents: true });
     await node.keys.generate("mine", { type: "ed25519" });
@@ -50,6 +52,7 @@ export function shown(repo: NodeOptions | string) {
     return {
       recursive,
       direct,
+      names: await Promise.all(recursive.map((cid) => node.pins.name(CID.parse(cid)))),
       root: await rootOf(node),
       texts: [await fileAt(node, `${await rootOf(node)}/kept`), await fileAt(node, `${await rootOf(node)}/deep/er`)],
       keys: keys.map(({ name, id }) => `${name} ${id}`),
