@@ -16,7 +16,7 @@ export interface UploadAsked {
 /**
  * What was cut leaves nothing at the path; blocks that came go with the next collection of garbage.
  *
- * @throws NodeError, {HttpError} 400, 409
+ * @throws NodeError, SESSION_LOST among them, {HttpError} 400, 409
  */
 export async function upload(
   node: NodeModule,
@@ -34,7 +34,8 @@ export async function upload(
   async function* entries() {
     yield { path: "", kind: "file" as const, body: counted() };
   }
-  const { pins } = node.lowLevel;
+  const { pins, lock } = node.lowLevel;
+  const { voids } = lock;
   const roots = new Map<string, ReturnType<typeof parseCid>>();
   // A collection of garbage in between must not take what is not linked yet.
   const unguard = pins.guard(() => roots.values());
@@ -46,7 +47,7 @@ export async function upload(
     if (cid === undefined) throw new HttpError(400, "There was no body");
     // Who has left does not expect it to be there.
     signal.throwIfAborted();
-    await node.files.cp(`/ipfs/${cid}`, path, { parents: true, force: isReplacing });
+    await node.files.cp(`/ipfs/${cid}`, path, { parents: true, force: isReplacing, voids });
     return { path, cid: cid.toString(), size };
   } finally {
     unguard();

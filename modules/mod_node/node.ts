@@ -87,7 +87,7 @@ export class LocalNode implements LowLevelNode {
 
   constructor(
     repo: Repo,
-    { blocks, metadata, hostMetadata = metadata, shared, collections, copyMetadata, keys, problem, figures }: Stores,
+    { blocks, metadata, hostMetadata = metadata, shared, onMetadata, collections, copyMetadata, keys, ...told }: Stores,
     options: NodeOptions,
     closing: readonly (() => Promise<void>)[],
   ) {
@@ -123,8 +123,8 @@ export class LocalNode implements LowLevelNode {
       opened: () => this.#opened(),
       requireServed: (name) => this.denylists.requirePath("ipns", name),
     });
-    const swarm = async () => (await this.#opened())?.swarm;
-    this.remotePins = new RemotePins({ config: repo.config, log: this.log, swarm });
+    onMetadata?.((key) => this.names.published(key));
+    this.remotePins = new RemotePins({ config: repo.config, log, swarm: async () => (await this.#opened())?.swarm });
     this.mfsPolicy = new MfsPolicy({
       pins: this.remotePins,
       services: () => knownServices(repo.config),
@@ -153,7 +153,7 @@ export class LocalNode implements LowLevelNode {
     this.#pubsub = options.pubsub ?? (namesOverPubsub || pubsub) ?? defaults.pubsub ?? false;
     this.#onNotice = options.onNotice;
     this.#copyMetadata = copyMetadata;
-    this.#told = { problem, figures };
+    this.#told = told;
     this.#closing = closing;
   }
 

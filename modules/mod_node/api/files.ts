@@ -62,6 +62,11 @@ export interface FilesCpOptions extends FilesChangeOptions {
   readonly force?: boolean | undefined;
   /** Also create missing parents. */
   readonly parents?: boolean | undefined;
+  /**
+   * `lowLevel.lock.voids` from before the content was added by this program: where the host has lost its session of a shared store
+   * since, another one may have collected the content as garbage, and the call fails with SESSION_LOST.
+   */
+  readonly voids?: number | undefined;
 }
 
 export interface FilesMkdirOptions extends FilesCidOptions {
@@ -299,7 +304,8 @@ export function filesApi(node: LowLevelNode): FilesApi {
       await changeCid(files, uncheckedPath(path), settingsOf(options), changing(options));
     },
     async cp(from, to, options = {}) {
-      const how = { ...changing(options), force: options.force, parents: options.parents };
+      const { force, parents, voids } = options;
+      const how = { ...changing(options), force, parents, voids };
       const dest = namespacePath(to);
       for (const each of listOf(from)) await copy(files, await sourceOf(node, pathOf(each), how), dest, how);
     },

@@ -17,9 +17,13 @@ export class GcGuard {
     this.#signal = signal;
   }
 
-  async acquire(): Promise<void> {
-    this.#releaseLock = await this.#lock.acquireShared(this.#signal);
-    this.#voids = this.#lock.voids;
+  /** `voids`: of the lock, when the call had put what it now links. @throws NodeError SESSION_LOST when that may have gone since */
+  async acquire(voids?: number): Promise<void> {
+    const lock = this.#lock;
+    this.#releaseLock = await (voids === undefined
+      ? lock.acquireShared(this.#signal)
+      : lock.acquireSharedAgain(voids, this.#signal));
+    this.#voids = lock.voids;
   }
 
   release(): void {

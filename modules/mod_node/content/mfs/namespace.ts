@@ -50,6 +50,8 @@ export interface NamespaceDeps {
 export interface ChangeOptions extends ReadOptions {
   /** The change and all before it are on the disk when the call resolves; so they always are where several hosts share a store. */
   readonly flush: boolean;
+  /** Of the lock of garbage collection, when what the change links was put: it fails when that may have gone since. */
+  readonly voids?: number | undefined;
   readonly sharding?: NamespaceSharding | undefined;
 }
 
@@ -211,9 +213,13 @@ export class Namespace implements PendingBlocks {
   }
 
   /** Runs with garbage collection locked out, except while `run` waits in `guard.withoutLock`. */
-  async withGcGuard<T>(signal: AbortSignal | undefined, run: (guard: GcGuard) => Promise<T>): Promise<T> {
+  async withGcGuard<T>(
+    signal: AbortSignal | undefined,
+    run: (guard: GcGuard) => Promise<T>,
+    voids?: number,
+  ): Promise<T> {
     const guard = new GcGuard(this.#gcLock, signal);
-    await guard.acquire();
+    await guard.acquire(voids);
     this.#guards.add(guard);
     try {
       return await run(guard);
@@ -225,11 +231,12 @@ export class Namespace implements PendingBlocks {
 
   /** Runs one change as `withTree` does, and commits it if asked to. */
   change<T>(options: ChangeOptions, run: (root: Folder) => Promise<T>): Promise<T> {
-    return this.withGcGuard(options.signal, async (guard) => {
+    const made = async (guard: GcGuard) => {
       const result = await this.withTree(options, run, guard);
       await this.afterChange(options);
       return result;
-    });
+    };
+    return this.withGcGuard(options.signal, made, options.voids);
   }
 
   /** To be awaited after a change. Changes that need no flush are committed as well once they are many. */

@@ -24,6 +24,8 @@ export interface Stores {
   readonly hostMetadata?: MetadataStore | undefined;
   /** The log that other hosts work on these blocks and this metadata with; undefined for stores of this host alone. */
   readonly shared?: SharedLog | undefined;
+  /** The listener hears of each key of `metadata` that any host has changed; with `shared`. */
+  readonly onMetadata?: ((listener: (key: string) => void) => void) | undefined;
   /** Removes garbage together with those hosts; with `shared`. */
   readonly collections?: Collections | undefined;
   /** Why calls fail for now, in a sentence; undefined while the stores can do all. Stores on this machine have none. */

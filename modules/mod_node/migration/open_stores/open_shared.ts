@@ -105,6 +105,7 @@ export async function openSharedStores(
       metadata,
       hostMetadata,
       shared: log,
+      onMetadata: (listener) => metadata.onChange(listener),
       collections,
       keys,
       problem,

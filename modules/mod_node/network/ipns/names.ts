@@ -10,7 +10,7 @@ import type { WorkShares } from "../../storage/shared/work_shares.ts";
 import { failure, NodeError } from "../../util/errors.ts";
 import type { NodeLog } from "../../util/log.ts";
 import { checkRecord, compareRecords, isValidRecord } from "../ipns_record/check.ts";
-import { recordKey } from "../ipns_record/keys.ts";
+import { nameOfPublished, PUBLISHED_PREFIX, recordKey } from "../ipns_record/keys.ts";
 import type { IpnsRecord } from "../ipns_record/record.ts";
 import { nextSequence, signRecord } from "../ipns_record/sign.ts";
 import { formatTimestamp, timestampAfter } from "../ipns_record/timestamp.ts";
@@ -204,6 +204,11 @@ export class Names {
       cache?.set(name, path, Math.min(lifetime, ttl || DEFAULT_CACHE_TTL_MS));
     }
     return path;
+  }
+
+  /** Another host of the store may have changed this key of the metadata: a name that it is of is looked up again. */
+  published(key: string): void {
+    if (key.startsWith(PUBLISHED_PREFIX)) this.#online?.cache.delete(nameOfPublished(key).toString());
   }
 
   /** The paths that a name resolves to, each better than the ones before. @throws NodeError in the words of go-ipfs */

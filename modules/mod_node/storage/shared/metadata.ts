@@ -37,6 +37,11 @@ export class SharedMetadata implements MetadataStore {
     log.follow(copy);
   }
 
+  /** `listener` hears of each key that any host has changed, as the log tells of it. */
+  onChange(listener: (key: string) => void): void {
+    this.#copy.listeners.add(listener);
+  }
+
   /**
    * `copy` is this host's own, and may be empty; it is closed together with this store, the log is not. A copy that could not
    * be written is tried again after `retryMs`.
@@ -136,6 +141,7 @@ const isEmpty = ({ isReset, position }: Batch): boolean => !isReset && position 
 class Copy implements Applier {
   readonly position: Position;
   readonly commit: string | undefined;
+  readonly listeners = new Set<(key: string) => void>();
   readonly #store: MetadataStore;
   readonly #logStore: string;
   readonly #retryMs: number;
@@ -159,7 +165,11 @@ class Copy implements Applier {
 
   apply({ position, entries, id }: Commit): void {
     for (const entry of entries) {
-      if (entry.kind === "metadata") for (const [key, value] of entry.changes) this.#ahead.changes.set(key, value);
+      if (entry.kind !== "metadata") continue;
+      for (const [key, value] of entry.changes) {
+        this.#ahead.changes.set(key, value);
+        for (const tell of this.listeners) tell(key);
+      }
     }
     this.#ahead.position = position;
     this.#ahead.commit = id;

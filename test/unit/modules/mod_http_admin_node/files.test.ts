@@ -44,6 +44,21 @@ describe("an upload", () => {
     });
   }
 
+  test("is not at its path when the host has lost its session of a shared store meanwhile, and can be repeated", async (t) => {
+    const { host } = shared;
+    const { pins, lock } = host.node.lowLevel;
+    const guard = pins.guard.bind(pins);
+    // As it is done when the session is joined anew: what is put is not linked yet.
+    const lose = (roots: Parameters<typeof guard>[0]) => {
+      lock.voidCalls();
+      return guard(roots);
+    };
+    t.mock.method(pins, "guard", lose, { times: 1 });
+    assert.equal((await host.upload("/up/lost", "x")).status, 503);
+    assert.equal((await host.ask("/node/files/stat?path=/up/lost")).status, 404);
+    assert.equal((await host.upload("/up/lost", "x")).status, 200);
+  });
+
   test("that is cut leaves nothing, and no pin", async (t) => {
     const host = await startNode();
     t.after(() => host.stop());

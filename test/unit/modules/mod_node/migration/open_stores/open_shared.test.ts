@@ -1,5 +1,5 @@
 import assert from "node:assert/strict";
-import { mkdtemp, rm } from "node:fs/promises";
+import { mkdtemp, rm, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { describe, test } from "node:test";
@@ -40,6 +40,29 @@ describe("nodes of several hosts on one store", { skip: noSharedStore }, () => {
     const pinned: string[] = [];
     for await (const pin of other.pin.ls({ type: "recursive" })) pinned.push(pin.cid.toString());
     assert.ok(pinned.includes(cid.toString()));
+  });
+
+  test("a name that one publishes again resolves to that on the others, which had published it before", async (t) => {
+    const { settings } = await sharedStore();
+    const folder = await mkdtemp(join(tmpdir(), "modhost-test-"));
+    t.after(() => rm(folder, { recursive: true, force: true }));
+    const keys_secret = join(folder, "secret");
+    await writeFile(keys_secret, "a secret of these hosts, long enough for all of them");
+    const open = async (name: string): Promise<Node> => {
+      const node = await createNode({ repo: join(folder, name), store: { ...settings, keys_secret }, profile: "test" });
+      t.after(() => node.close());
+      await node.goOnline();
+      return node;
+    };
+    const [one, other] = [await open("one"), await open("other")];
+    const { id } = await one.key.gen("site");
+    const [first, second] = [await one.add("first"), await one.add("second")];
+    const publish = (node: Node, cid: typeof first.cid) => node.name.publish(cid, { key: "site", allowOffline: true });
+    await publish(one, first.cid);
+    await publish(other, second.cid);
+    // This asks for what the log has by now; otherwise a notice tells of it.
+    await one.lowLevel.metadata.get("any");
+    assert.equal(await one.lowLevel.names.resolve(String(id)), `/ipfs/${second.cid}`);
   });
 
   test("what it asks of the store is in its figures", async (t) => {
