@@ -1,54 +1,82 @@
 /** The block exchange agent. */
-import { parsePeerId, sizeText } from "modhost/node";
-import { type Commands, defineGroup, nothing, readCommand, value, writeCommand } from "../rpc/command.ts";
-import { fields, nullable } from "../rpc/shape.ts";
+import { type Node, parsePeerId, sizeText } from "modhost/node";
+import { type AnyCall, type Commands, defineGroup, nothing, readCommand, value, writeCommand } from "../rpc/command.ts";
+import { fields, nullable, type ValueOf } from "../rpc/shape.ts";
 import { human, orNull, texts, verbose, wireNames } from "./shapes.ts";
 
 /** Capacity of the reference's provide queue, which its text output shows. */
 const MAX_PROVIDES = 256;
 
-export const stat = readCommand({
+const counts = {
+  Wantlist: ["link"],
+  Peers: ["string"],
+  BlocksReceived: "uint64",
+  DataReceived: "uint64",
+  BlocksSent: "uint64",
+  DataSent: "uint64",
+  DupBlksReceived: "uint64",
+  DupDataReceived: "uint64",
+  MessagesReceived: "uint64",
+} as const;
+const counted = fields("Stat", counts);
+
+const about = {
   help: "Shows statistics and the wantlist of the block exchange.",
   options: { verbose: verbose("Print the peers, too."), human },
-  returns: value(
-    fields("Stat", {
-      ProvideBufLen: "int",
-      Wantlist: ["link"],
-      Peers: ["string"],
-      BlocksReceived: "uint64",
-      DataReceived: "uint64",
-      BlocksSent: "uint64",
-      DataSent: "uint64",
-      DupBlksReceived: "uint64",
-      DupDataReceived: "uint64",
-      MessagesReceived: "uint64",
-    }),
-  ),
-  async run({ node }) {
-    const stat = await node.bitswap.stat({ details: true });
-    const { peers, messagesReceived = 0n } = stat;
-    return wireNames({ ...stat, peers: texts(peers), messagesReceived });
+} as const;
+
+async function figures(node: Node) {
+  const stat = await node.bitswap.stat({ details: true });
+  const { peers, messagesReceived = 0n } = stat;
+  return wireNames({ ...stat, peers: texts(peers), messagesReceived });
+}
+
+/** @param buffer the line of the provide queue, where there is one */
+function statText(
+  stat: ValueOf<typeof counted>,
+  call: Pick<AnyCall, "cidText"> & {
+    readonly options: { readonly human: boolean | undefined; readonly verbose: boolean | undefined };
   },
-  text(stat, call) {
-    const size = call.options.human === true ? sizeText : String;
-    const cidText = call.cidText();
-    const lines = [
-      "bitswap status",
-      `\tprovides buffer: ${stat.ProvideBufLen} / ${MAX_PROVIDES}`,
-      `\tblocks received: ${stat.BlocksReceived}`,
-      `\tblocks sent: ${stat.BlocksSent}`,
-      `\tdata received: ${size(stat.DataReceived)}`,
-      `\tdata sent: ${size(stat.DataSent)}`,
-      `\tdup blocks received: ${stat.DupBlksReceived}`,
-      `\tdup data received: ${size(stat.DupDataReceived)}`,
-      `\twantlist [${stat.Wantlist.length} keys]`,
-      ...stat.Wantlist.map((cid) => `\t\t${cidText(cid)}`),
-      `\tpartners [${stat.Peers.length}]`,
-      ...(call.options.verbose === true ? stat.Peers.map((peer) => `\t\t${peer}`) : []),
-    ];
-    return `${lines.join("\n")}\n`;
-  },
+  ...buffer: string[]
+): string {
+  const size = call.options.human === true ? sizeText : String;
+  const cidText = call.cidText();
+  const lines = [
+    "bitswap status",
+    ...buffer,
+    `\tblocks received: ${stat.BlocksReceived}`,
+    `\tblocks sent: ${stat.BlocksSent}`,
+    `\tdata received: ${size(stat.DataReceived)}`,
+    `\tdata sent: ${size(stat.DataSent)}`,
+    `\tdup blocks received: ${stat.DupBlksReceived}`,
+    `\tdup data received: ${size(stat.DupDataReceived)}`,
+    `\twantlist [${stat.Wantlist.length} keys]`,
+    ...stat.Wantlist.map((cid) => `\t\t${cidText(cid)}`),
+    `\tpartners [${stat.Peers.length}]`,
+    ...(call.options.verbose === true ? stat.Peers.map((peer) => `\t\t${peer}`) : []),
+  ];
+  return `${lines.join("\n")}\n`;
+}
+
+export const stat = readCommand({
+  ...about,
+  returns: value(fields("Stat", { ProvideBufLen: "int", ...counts })),
+  run: ({ node }) => figures(node),
+  text: (stat, call) => statText(stat, call, `\tprovides buffer: ${stat.ProvideBufLen} / ${MAX_PROVIDES}`),
 });
+
+const statToday = readCommand({
+  ...about,
+  returns: value(counted),
+  async run({ node }) {
+    const { ProvideBufLen: _, ...others } = await figures(node);
+    return others;
+  },
+  text: (stat, call) => statText(stat, call),
+});
+
+/** Those of Kubo 0.43. */
+export const today = { "bitswap/stat": statToday, "stats/bitswap": statToday } satisfies Commands;
 
 export const commands = {
   bitswap: defineGroup({ help: "Inspect the block exchange (bitswap)." }),

@@ -11,6 +11,7 @@ import {
   Listing,
   type MfsUse,
   nothing,
+  type Options,
   raw,
   readCommand,
   value,
@@ -20,7 +21,7 @@ import { goModeBits, longTime, modeText } from "../rpc/file_facts.ts";
 import { fields, nullable, type ValueOf } from "../rpc/shape.ts";
 import { cidOptions } from "./shapes.ts";
 
-const group = defineGroup({
+export const group = defineGroup({
   help: "Work with the mutable file namespace.",
   options: {
     flush: { type: "bool", aliases: ["f"], default: true, help: "Flush the change to the root." },
@@ -75,7 +76,7 @@ interface CidFlags {
 }
 
 /** The parts of a call that apply to every change. */
-const changing = ({
+export const changing = ({
   options,
   level,
   signal,
@@ -198,6 +199,12 @@ async function* listed(entries: AsyncIterable<FilesLsEntry>, write: (cid: CID) =
   }
 }
 
+export const removed = { name: "path", required: true, variadic: true, mfs: "change" } as const;
+export const removing = {
+  recursive: { type: "bool", aliases: ["r"], help: "Remove directories with their contents." },
+  force: { type: "bool", help: "Remove directories, too, and ignore paths that do not exist." },
+} as const satisfies Options;
+
 export const commands = {
   files: group,
   "files/chcid": writeCommand({
@@ -299,19 +306,8 @@ export const commands = {
   "files/rm": writeCommand({
     group,
     help: "Removes a file, or a directory with `recursive`.",
-    arguments: [
-      {
-        name: "path",
-        required: true,
-        variadic: true,
-        mfs: "change",
-        help: "What to remove; further arguments are ignored.",
-      },
-    ],
-    options: {
-      recursive: { type: "bool", aliases: ["r"], help: "Remove directories with their contents." },
-      force: { type: "bool", help: "Remove directories, too, and ignore paths that do not exist." },
-    },
+    arguments: [{ ...removed, help: "What to remove; further arguments are ignored." }],
+    options: removing,
     returns: nothing,
     run(call) {
       const { recursive, force } = call.options;
@@ -369,6 +365,7 @@ export const commands = {
   }),
 } satisfies Commands;
 
+/** Those of Kubo 0.43. */
 export const today = {
   "files/stat": readCommand({
     ...aboutStat,

@@ -1,6 +1,6 @@
 /** The node's identity. */
 import { peerIdEncoder } from "modhost/node";
-import { type Commands, readCommand, value } from "../rpc/command.ts";
+import { type AnyCall, type Commands, readCommand, value } from "../rpc/command.ts";
 import { fields, nullable, type ValueOf } from "../rpc/shape.ts";
 import { texts, wireNames } from "./shapes.ts";
 
@@ -29,30 +29,58 @@ function formatted(format: string, id: ValueOf<typeof output>): string {
   return Object.entries(parts).reduce((text, [mark, part]) => text.replaceAll(mark, () => part), format);
 }
 
+const about = {
+  help: "Shows the id, public key, addresses and protocols of this node or of another peer.",
+  arguments: [{ name: "peerid", help: "Id of another peer." }],
+  options: {
+    format: {
+      type: "string",
+      aliases: ["f"],
+      help: "Format with <id>, <aver>, <pver>, <pubkey>, <addrs> and <protocols>; used with `encoding=text`.",
+    },
+    "peerid-base": {
+      type: "string",
+      default: "b58mh",
+      help: "Encoding of the id: `b58mh`, or the multibase of a CID.",
+    },
+  },
+} as const;
+
+type IdCall = Pick<AnyCall, "node" | "signal"> & {
+  readonly arguments: { readonly peerid: string | undefined };
+  readonly options: { readonly "peerid-base": string };
+};
+
+async function shown({ arguments: { peerid: peerId }, options, node, signal }: IdCall) {
+  const encode = peerIdEncoder(options["peerid-base"]);
+  const { id, addresses, ...told } = await node.id({ peerId, signal });
+  const { PublicKey, ...others } = wireNames(told);
+  return { ID: encode(id), PublicKey, Addresses: addresses && texts(addresses), ...others };
+}
+
+const textOf = (id: object, whole: ValueOf<typeof output>, format: string | undefined) =>
+  format === undefined ? `${JSON.stringify(id, undefined, "\t")}\n\n` : formatted(format, whole);
+
 export const commands = {
   id: readCommand({
-    help: "Shows the id, public key, addresses and protocols of this node or of another peer.",
-    arguments: [{ name: "peerid", help: "Id of another peer." }],
-    options: {
-      format: {
-        type: "string",
-        aliases: ["f"],
-        help: "Format with <id>, <aver>, <pver>, <pubkey>, <addrs> and <protocols>; used with `encoding=text`.",
-      },
-      "peerid-base": {
-        type: "string",
-        default: "b58mh",
-        help: "Encoding of the id: `b58mh`, or the multibase of a CID.",
-      },
-    },
+    ...about,
     returns: value(output),
-    async run({ arguments: { peerid: peerId }, options, node, signal }) {
-      const encode = peerIdEncoder(options["peerid-base"]);
-      const { id, addresses, ...told } = await node.id({ peerId, signal });
-      const { PublicKey, ...others } = wireNames(told);
-      return { ID: encode(id), PublicKey, Addresses: addresses && texts(addresses), ...others };
+    run: shown,
+    text: (id, { options: { format } }) => textOf(id, id, format),
+  }),
+} satisfies Commands;
+
+const { ProtocolVersion: _, ...since } = output.fields;
+
+/** Those of Kubo 0.43. */
+export const today = {
+  id: readCommand({
+    ...about,
+    returns: value(fields("IdOutput", since)),
+    async run(call) {
+      const { ProtocolVersion: _, AgentVersion, ...others } = await shown(call);
+      return { ...others, AgentVersion: AgentVersion.replace(/\/$/, "") };
     },
-    text: (id, { options: { format } }) =>
-      format === undefined ? `${JSON.stringify(id, undefined, "\t")}\n\n` : formatted(format, id),
+    text: (id, { options: { format } }) => textOf(id, { ...id, ProtocolVersion: "" }, format),
   }),
 } satisfies Commands;

@@ -2,7 +2,7 @@
 import type { Commands } from "../rpc/command.ts";
 import { Table } from "../rpc/table.ts";
 import { commands as add, today as addToday } from "./add.ts";
-import { commands as bitswap } from "./bitswap.ts";
+import { commands as bitswap, today as bitswapToday } from "./bitswap.ts";
 import { commands as block, today as blockToday } from "./block.ts";
 import { commands as bootstrap } from "./bootstrap.ts";
 import { commands as cat } from "./cat.ts";
@@ -16,15 +16,16 @@ import { commands as diag } from "./diag.ts";
 import { commands as dns } from "./dns.ts";
 import { commands as file } from "./file.ts";
 import { commands as files, today as filesToday } from "./files.ts";
+import { today as removingToday } from "./files_today.ts";
 import { commands as filestore } from "./filestore.ts";
 import { commands as get } from "./get.ts";
-import { commands as id } from "./id.ts";
+import { commands as id, today as idToday } from "./id.ts";
 import { commands as key } from "./key.ts";
-import { commands as log } from "./log.ts";
+import { commands as log, today as logToday } from "./log.ts";
 import { commands as ls, today as lsToday } from "./ls.ts";
 import { commands as mount } from "./mount.ts";
 import { commands as multibase } from "./multibase.ts";
-import { commands as name } from "./name.ts";
+import { commands as name, today as nameToday } from "./name.ts";
 import { commands as object } from "./object.ts";
 import { commands as p2p } from "./p2p.ts";
 import { commands as pin, today as pinToday } from "./pin.ts";
@@ -33,6 +34,7 @@ import { commandsIn, multibase as encoded, plain } from "./pubsub.ts";
 import { commands as refs } from "./refs.ts";
 import { commands as repo } from "./repo.ts";
 import { commands as resolve } from "./resolve.ts";
+import { commands as routing } from "./routing.ts";
 import { commands as shutdown } from "./shutdown.ts";
 import { commands as stats } from "./stats.ts";
 import { commands as swarm } from "./swarm.ts";
@@ -73,6 +75,7 @@ const others = [
   object,
   p2p,
   ping,
+  routing,
   stats,
   swarm,
   mount,
@@ -82,7 +85,21 @@ const others = [
 ];
 
 /** What Kubo 0.43 has otherwise. */
-const today = [addToday, blockToday, cidToday, dagToday, filesToday, lsToday, pinToday, commandsIn(encoded)];
+const today = [
+  addToday,
+  bitswapToday,
+  blockToday,
+  cidToday,
+  dagToday,
+  filesToday,
+  idToday,
+  logToday,
+  lsToday,
+  nameToday,
+  pinToday,
+  removingToday,
+  commandsIn(encoded),
+];
 
 export const table = new Table([...others, commandsIn(plain)], { today });
 

@@ -9,9 +9,11 @@ import {
   type Option,
   raw,
   readCommand,
+  stream,
   value,
   writeCommand,
 } from "../rpc/command.ts";
+import type { Dated } from "../rpc/levels.ts";
 import { fields, type ValueOf } from "../rpc/shape.ts";
 import { lines, nameBase } from "./shapes.ts";
 
@@ -36,6 +38,24 @@ function listText({ Keys }: ValueOf<typeof keyList>, ids: boolean): string {
     1,
   );
 }
+
+const listing = (dated: Dated = {}) =>
+  readCommand({
+    ...dated,
+    help: "Lists the keys.",
+    options: { l: long, "ipns-base": nameBase },
+    returns: keys,
+    async run({ node, options: { "ipns-base": ipnsBase } }) {
+      return { Keys: (await node.key.list({ ipnsBase })).map(shown) };
+    },
+    text: (listed, { options }) => listText(listed, options.l === true),
+  });
+
+const signer = (help: string) =>
+  ({
+    key: { type: "string", aliases: ["k"], default: "self", help },
+    "ipns-base": nameBase,
+  }) as const satisfies Record<string, Option>;
 
 export const commands = {
   key: defineGroup({ help: "Manage the keys that sign names." }),
@@ -62,23 +82,26 @@ export const commands = {
   "key/import": writeCommand({
     help: "Imports a key.",
     arguments: [name("name", "The name that it gets.")],
-    options: { "ipns-base": nameBase },
+    options: {
+      "ipns-base": nameBase,
+      format: {
+        type: "string",
+        aliases: ["f"],
+        default: "libp2p-protobuf-cleartext",
+        since: "0.43",
+        help: "Format of the file: `libp2p-protobuf-cleartext`, as `key/export` gives it, or `pem-pkcs8-cleartext`.",
+      },
+      "allow-any-key-type": { type: "bool", since: "0.43", help: "Take PEM keys that are neither Ed25519 nor RSA." },
+    },
     file: { name: "key", required: true, help: "The file, as `key/export` gives it." },
     returns: value(keyOutput),
-    async run({ node, arguments: { name }, options: { "ipns-base": ipnsBase }, files }) {
-      return shown(await node.key.import(name, (await files.one()).body, { ipnsBase }));
+    async run({ node, arguments: { name }, options, files }) {
+      const { "ipns-base": ipnsBase, format, "allow-any-key-type": anyType } = options;
+      return shown(await node.key.import(name, (await files.one()).body, { ipnsBase, format, anyType }));
     },
     text: ({ Id }) => `${Id}\n`,
   }),
-  "key/list": readCommand({
-    help: "Lists the keys.",
-    options: { l: long, "ipns-base": nameBase },
-    returns: keys,
-    async run({ node, options: { "ipns-base": ipnsBase } }) {
-      return { Keys: (await node.key.list({ ipnsBase })).map(shown) };
-    },
-    text: (listed, { options }) => listText(listed, options.l === true),
-  }),
+  "key/list": listing(),
   "key/rename": writeCommand({
     help: "Renames a key.",
     arguments: [name("name", "The name that it has."), name("newName", "The name that it gets.")],
@@ -115,6 +138,32 @@ export const commands = {
     async run({ node, options: { oldkey, type, size } }) {
       await node.key.rotate({ oldkey, type, size });
       return bytes(new Uint8Array());
+    },
+  }),
+  "key/ls": listing({ since: "0.43" }),
+  "key/sign": writeCommand({
+    help: "Signs data with a key.",
+    since: "0.43",
+    options: signer("The key, by name or identifier."),
+    file: { name: "data", required: true, help: "The data." },
+    returns: stream(fields("KeySignOutput", { Key: keyOutput, Signature: "string" })),
+    async *run({ node, options: { key, "ipns-base": ipnsBase }, files }) {
+      const signed = await node.key.sign((await files.one()).body, { key, ipnsBase });
+      yield { Key: shown(signed.key), Signature: signed.signature };
+    },
+  }),
+  "key/verify": readCommand({
+    help: "Verifies a signature of `key/sign`.",
+    since: "0.43",
+    options: {
+      ...signer("An own key by name, or the peer ID or IPNS name of another."),
+      signature: { type: "string", aliases: ["s"], default: "", help: "The signature, as multibase text." },
+    },
+    file: { name: "data", required: true, help: "The data." },
+    returns: stream(fields("KeyVerifyOutput", { Key: keyOutput, SignatureValid: "bool" })),
+    async *run({ node, options: { key, signature, "ipns-base": ipnsBase }, files }) {
+      const { key: known, isValid } = await node.key.verify((await files.one()).body, signature, { key, ipnsBase });
+      yield { Key: shown(known), SignatureValid: isValid };
     },
   }),
 } satisfies Commands;

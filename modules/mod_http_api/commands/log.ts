@@ -10,8 +10,8 @@ import {
   value,
   writeCommand,
 } from "../rpc/command.ts";
-import { fields } from "../rpc/shape.ts";
-import { strings } from "./shapes.ts";
+import { fields, map } from "../rpc/shape.ts";
+import { lines, strings } from "./shapes.ts";
 
 /** A line of JSON for each log message and each start and end of a command, until the signal is aborted. */
 async function* tail({ node, log, signal }: AnyCall): AsyncGenerator<Uint8Array> {
@@ -46,5 +46,23 @@ export const commands = {
     help: "Prints new log entries, one JSON object per line.",
     returns: raw,
     run: (call) => bytes(tail(call)),
+  }),
+} satisfies Commands;
+
+/** Those of Kubo 0.43. */
+export const today = {
+  "log/level": writeCommand({
+    help: "Sets the lowest level that is logged, or tells it.",
+    arguments: [
+      { name: "subsystem", help: "Subsystem, as listed by `log/ls`; `all` or `*` for all of them." },
+      { name: "level", help: "debug, info, warn, error, dpanic, panic or fatal; `default` for that of the others." },
+    ],
+    returns: value(fields("LevelOutput", { "Message?": "string", "Levels?": map("string") })),
+    async run({ node, arguments: { subsystem, level } }) {
+      if (level === undefined) return { Levels: await node.log.levels(subsystem) };
+      return { Message: (await node.log.level(subsystem ?? "*", level)).message };
+    },
+    text: ({ Message, Levels = {} }) =>
+      Message ?? lines(Object.entries(Levels).map(([name, level]) => (name === "" ? level : `${name}: ${level}`))),
   }),
 } satisfies Commands;

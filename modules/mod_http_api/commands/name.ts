@@ -1,16 +1,41 @@
 /** Mutable names (IPNS). */
-import { printable } from "modhost/node";
-import { type Commands, defineGroup, readCommand, value, writeCommand } from "../rpc/command.ts";
-import { fields, type ValueOf } from "../rpc/shape.ts";
+import { peerIdEncoder, printable } from "modhost/node";
+import { type Commands, defineGroup, type Option, readCommand, value, writeCommand } from "../rpc/command.ts";
+import { fields, nullable, type ValueOf } from "../rpc/shape.ts";
 import { nameBase, orNull, resolvedPath, strings, wireNames } from "./shapes.ts";
+
+const inspection = fields("IpnsInspectResult", {
+  Entry: fields("IpnsInspectEntry", {
+    Value: "string",
+    ValidityType: "int",
+    Validity: "time",
+    Sequence: "uint64",
+    TTL: "uint64",
+  }),
+  PbSize: "int",
+  SignatureType: "string",
+  HexDump: "string",
+  Validation: nullable(fields("IpnsInspectValidation", { Valid: "bool", Reason: "string", Name: "string" })),
+});
+
+/** As Go's `hex.Dump` writes bytes: sixteen a line. */
+function hexDump(bytes: Uint8Array): string {
+  const rows: string[] = [];
+  for (let at = 0; at < bytes.length; at += 16) {
+    const row = [...bytes.subarray(at, at + 16)];
+    const hex = row.map((byte, index) => `${byte.toString(16).padStart(2, "0")}${index === 7 ? "  " : " "}`).join("");
+    const letters = row.map((byte) => (byte < 32 || byte > 126 ? "." : String.fromCharCode(byte))).join("");
+    rows.push(`${at.toString(16).padStart(8, "0")}  ${hex.padEnd(49)} |${letters}|\n`);
+  }
+  return rows.join("");
+}
 
 async function* paths(found: AsyncIterable<string>): AsyncGenerator<ValueOf<typeof resolvedPath>> {
   for await (const Path of found) yield { Path };
 }
 
-export const commands = {
-  name: defineGroup({ help: "Publish and resolve names." }),
-  "name/publish": writeCommand({
+const publishing = (lifetime: string, cached: Omit<Option & { readonly type: "string" }, "help">) =>
+  writeCommand({
     help: "Publishes a path under a name.",
     about: `A node that is connected to nobody, as a new one is, answers \`failed to find any peer in table\`; the name stands for the new
 path here all the same. With \`allow-offline=true\` that is no failure, as in later versions of the reference; nor is it one that the
@@ -21,23 +46,56 @@ node was started without a network. With \`offline=true\` beside it, the node do
       lifetime: {
         type: "string",
         aliases: ["t"],
-        default: "24h",
+        default: lifetime,
         help: 'How long the record is valid, such as "300s", "1.5h" or "2h45m".',
       },
       "allow-offline": { type: "bool", help: "When offline, save the record locally instead of failing." },
-      ttl: { type: "string", experimental: true, help: "How long others may cache the record." },
+      ttl: { ...cached, help: "How long others may cache the record." },
       key: { type: "string", aliases: ["k"], default: "self", help: "The key, by name or identifier." },
       quieter: { type: "bool", aliases: ["Q"], help: "Print only the name." },
       "ipns-base": nameBase,
     },
     returns: value(fields("IpnsEntry", { Name: "string", Value: "string" })),
     async run({ node, arguments: { "ipfs-path": path }, options, signal, offline }) {
-      const { resolve, lifetime, ttl, key, "allow-offline": allowOffline, "ipns-base": ipnsBase } = options;
-      const how = { resolve, lifetime, ttl, key, allowOffline, ipnsBase, signal, offline };
+      const { resolve, ttl, key, "allow-offline": allowOffline, "ipns-base": ipnsBase } = options;
+      const how = { resolve, lifetime: options.lifetime, ttl, key, allowOffline, ipnsBase, signal, offline };
       return wireNames(await node.name.publish(path, how));
     },
     text: ({ Name, Value }, { options }) =>
       options.quieter ? `${Name}\n` : `Published to ${Name}: ${printable(Value)}\n`,
+  });
+
+export const commands = {
+  name: defineGroup({ help: "Publish and resolve names." }),
+  "name/publish": publishing("24h", { type: "string", experimental: true }),
+  "name/inspect": readCommand({
+    help: "Shows what stands in a record, and whether it is valid for a name.",
+    since: "0.43",
+    options: {
+      verify: { type: "string", help: "A name that the record is to be valid for." },
+      dump: { type: "bool", default: true, help: "Also show the bytes." },
+    },
+    file: { name: "record", required: true, help: "The record." },
+    returns: value(inspection),
+    async run({ node, options: { verify, dump }, files }) {
+      const found = await node.name.inspect((await files.one()).body, { verify });
+      const { entry, size, signatures, validation, bytes } = found;
+      const { value: Value, validityType: ValidityType, validity: Validity, sequence, ttl } = entry;
+      return {
+        Entry: { Value, ValidityType, Validity, Sequence: sequence, TTL: ttl },
+        PbSize: size,
+        SignatureType: signatures,
+        HexDump: dump ? hexDump(bytes) : "",
+        Validation:
+          validation === undefined
+            ? null
+            : {
+                Valid: validation.fault === undefined,
+                Reason: validation.fault ?? "",
+                Name: peerIdEncoder("base36")(validation.name),
+              },
+      };
+    },
   }),
   "name/pubsub": defineGroup({ help: "Manage names over pubsub." }),
   "name/pubsub/cancel": writeCommand({
@@ -90,4 +148,9 @@ node was started without a network. With \`offline=true\` beside it, the node do
     },
     text: ({ Path }) => `${Path}\n`,
   }),
+} satisfies Commands;
+
+/** Those of Kubo 0.43. */
+export const today = {
+  "name/publish": publishing("48h", { type: "string", default: "5m" }),
 } satisfies Commands;

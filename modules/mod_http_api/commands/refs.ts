@@ -1,5 +1,5 @@
 /** Links of nodes. */
-import { NodeError } from "modhost/node";
+import { type Node, NodeError } from "modhost/node";
 import { type Commands, readCommand, stream } from "../rpc/command.ts";
 import type { ValueOf } from "../rpc/shape.ts";
 import { refItem } from "./shapes.ts";
@@ -8,6 +8,11 @@ import { refItem } from "./shapes.ts";
 function lineOf({ Ref, Err }: ValueOf<typeof refItem>): string {
   if (Err !== "") throw new NodeError(Err);
   return `${Ref}\n`;
+}
+
+/** @param asRaw as raw blocks of CIDs of version 1, whatever they were stored as */
+async function* localRefs(node: Node, asRaw: boolean, signal: AbortSignal): AsyncGenerator<ValueOf<typeof refItem>> {
+  for await (const { ref, err } of node.refs.local({ asRaw, signal })) yield { Ref: ref, Err: err };
 }
 
 export const commands = {
@@ -32,9 +37,14 @@ export const commands = {
   "refs/local": readCommand({
     help: "Lists all blocks that are stored here.",
     returns: stream(refItem),
-    async *run({ node, signal }) {
-      for await (const { ref, err } of node.refs.local({ signal })) yield { Ref: ref, Err: err };
-    },
+    run: ({ node, signal, level }) => localRefs(node, level.storedBlocks === "by multihash", signal),
+    text: lineOf,
+  }),
+  "repo/ls": readCommand({
+    help: "Lists all blocks that are stored here, as raw blocks.",
+    since: "0.43",
+    returns: stream(refItem),
+    run: ({ node, signal }) => localRefs(node, true, signal),
     text: lineOf,
   }),
 } satisfies Commands;

@@ -24,10 +24,16 @@ const stat = readCommand({
       SizeStat: sizes,
     }),
   ),
-  async run({ node, options: { "size-only": sizeOnly } }) {
+  async run({ node, options: { "size-only": sizeOnly }, level: { repo } }) {
     const { repoSize, storageMax, numObjects, repoPath, version } = await node.repo.stat({ sizeOnly });
     const SizeStat = { RepoSize: repoSize, StorageMax: storageMax };
-    return { ...SizeStat, NumObjects: numObjects, RepoPath: repoPath, Version: version, SizeStat };
+    return {
+      ...SizeStat,
+      NumObjects: numObjects,
+      RepoPath: repoPath,
+      Version: version === "" ? "" : `fs-repo@${repo}`,
+      SizeStat,
+    };
   },
   text({ RepoSize, StorageMax, NumObjects, RepoPath, Version }, { options }) {
     const size = options.human === true ? sizeText : String;
@@ -49,7 +55,7 @@ export const commands = {
     help: "Shows the version of the repo.",
     options: { quiet: { type: "bool", aliases: ["q"], help: "Print less." } },
     returns: value(fields("RepoVersion", { Version: "string" })),
-    run: async ({ node }) => ({ Version: await node.repo.version() }),
+    run: ({ level }) => ({ Version: level.repo }),
     text: ({ Version }, { options }) =>
       options.quiet === true ? `fs-repo@${Version}\n` : `ipfs repo version fs-repo@${Version}\n`,
   }),

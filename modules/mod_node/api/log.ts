@@ -1,5 +1,6 @@
 /** The node's log. */
 import type { LowLevelNode } from "../low_level_node.ts";
+import { NodeError } from "../util/errors.ts";
 import { type NodeLogLevel, subsystems } from "../util/log.ts";
 import { type CallOptions, reading } from "./common.ts";
 
@@ -25,6 +26,12 @@ export interface LogApi {
    * @throws NodeError for a part or a level that there is not
    */
   level(subsystem: string, level: string, options?: CallOptions): Promise<{ readonly message: string }>;
+  /**
+   * The lowest level that is logged, by subsystem: of one; of `all` or `*`, and of `(default)`; of none the default, as "".
+   *
+   * @throws NodeError for a part that there is not
+   */
+  levels(subsystem?: string, options?: CallOptions): Promise<Readonly<Record<string, NodeLogLevel>>>;
   /** The names of the logging subsystems. */
   ls(options?: CallOptions): Promise<string[]>;
   /** Yields new log events until the signal is aborted. A reader that falls too far behind misses events. */
@@ -68,6 +75,15 @@ export function logApi(node: LowLevelNode): LogApi {
       const named = subsystem === "all" ? "*" : subsystem;
       node.log.setLevel(named, level);
       return { message: `Changed log level of '${named}' to '${level}'\n` };
+    },
+    async levels(subsystem = "") {
+      const { log } = node;
+      if (subsystem === "") return { "": log.defaultLevel };
+      const named =
+        subsystem === "all" || subsystem === "*" ? subsystems : subsystems.filter((each) => each === subsystem);
+      if (named.length === 0) throw new NodeError("error: No such logger");
+      const levels = Object.fromEntries(named.map((each) => [each, log.level(each)]));
+      return named === subsystems ? { "(default)": log.defaultLevel, ...levels } : levels;
     },
     ls: async () => [...subsystems],
     tail: (options = {}) => tail(node, options),

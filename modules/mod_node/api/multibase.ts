@@ -1,6 +1,6 @@
 /** Bytes as multibase text, and back; uses no store. */
-import { laterBaseNamed, laterBaseOf } from "../formats/cid/multibase.ts";
-import { decodeMultibase } from "../formats/cid/multibase_decode.ts";
+import { laterBaseNamed } from "../formats/cid/multibase.ts";
+import { decodeText } from "../formats/cid/multibase_text.ts";
 import { readAll } from "../util/async/read_all.ts";
 import { NodeError } from "../util/errors.ts";
 import { type ByteSource, piecesOf } from "./common.ts";
@@ -29,24 +29,13 @@ export const multibaseApi = (): MultibaseApi => ({
     if (bytes[0] === 0) return bytes.subarray(1);
     const given = Buffer.from(bytes).toString();
     try {
-      return decoded(given);
+      return decodeText(given);
     } catch (error) {
       if (!(error instanceof Error)) throw error;
       throw new NodeError(`failed to decode multibase: ${error.message}`, { cause: error });
     }
   },
 });
-
-function decoded(text: string): Uint8Array {
-  if (text === "") throw new NodeError("cannot decode multibase for zero length string");
-  const base = laterBaseOf(text);
-  if (base === undefined) throw new NodeError("selected encoding not supported");
-  const padding = /^base(?:32|64)(?!.*pad)/.test(base.name) ? text.indexOf("=") : -1;
-  if (padding > 0) throw new NodeError(`illegal ${base.name.slice(0, 6)} data at input byte ${padding - 1}`);
-  // As Go's decoders of these do.
-  const given = /^base(32|64)/.test(base.name) ? text.replace(/[\r\n]/g, "") : text;
-  return decodeMultibase(base, given);
-}
 
 const whole = (source: ByteSource) =>
   readAll(piecesOf(source), MAX_BYTES, () => new NodeError(`more than ${MAX_BYTES} bytes are not taken`));

@@ -4,13 +4,17 @@ import { type PeerId, parsePeerId, peerIdEncoder } from "../formats/peer_id.ts";
 import type { LowLevelNode } from "../low_level_node.ts";
 import { DEFAULT_MAX_DEPTH } from "../network/ipns/dnslink.ts";
 import type { IpnsPubsub } from "../network/ipns/ipns_pubsub.ts";
+import { inspectRecord, type RecordInspection, recordFault } from "../network/ipns_record/inspect.ts";
+import { readUpTo } from "../util/async/read_all.ts";
 import { NodeError } from "../util/errors.ts";
 import { parseDuration } from "../util/go/duration.ts";
 import {
+  type ByteSource,
   type CallOptions,
   type IpfsPath,
   type PeerName,
   pathText,
+  piecesOf,
   type RecordCallOptions,
   reading,
   recordOptions,
@@ -61,7 +65,25 @@ export interface NamePubsubApi {
   cancel(name: PeerName, options?: CallOptions): Promise<{ readonly canceled: boolean }>;
 }
 
+export interface NameInspectOptions extends CallOptions {
+  /** A name that the record is to be valid for. */
+  readonly verify?: PeerName | undefined;
+}
+
+export interface NameInspectResult extends RecordInspection {
+  /** With `verify`. */
+  readonly validation?: {
+    readonly name: PeerId;
+    /** Why it is not valid for that name; undefined where it is. */
+    readonly fault: string | undefined;
+  };
+  /** The bytes of the record. */
+  readonly bytes: Uint8Array;
+}
+
 export interface NameApi {
+  /** What stands in a record. @throws NodeError for bytes that are no record, and for a name that is none */
+  inspect(record: ByteSource, options?: NameInspectOptions): Promise<NameInspectResult>;
   /**
    * Makes the name of a key stand for a path. The record is kept here first: it stays when telling others fails. With
    * `offline` nobody is told.
@@ -80,8 +102,18 @@ export interface NameApi {
 
 const NAME_BASE = "base36";
 
+/** Bytes of a file that may be a record. */
+const MAX_RECORD_FILE = 1024 * 1024;
+
 export function nameApi(node: LowLevelNode): NameApi {
   return {
+    async inspect(record, { verify } = {}) {
+      const bytes = await readUpTo(piecesOf(record), MAX_RECORD_FILE);
+      const inspection = inspectRecord(bytes);
+      if (verify === undefined || verify === "") return { ...inspection, bytes };
+      const name = parsePeerId(String(verify).replace(/^\/ipns\//, ""));
+      return { ...inspection, bytes, validation: { name, fault: await recordFault(name, bytes) } };
+    },
     async publish(
       value,
       { resolve = true, lifetime, ttl, key: keyName = "self", allowOffline, ipnsBase, ...options } = {},

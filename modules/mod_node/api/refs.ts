@@ -1,12 +1,19 @@
 /** Listing the links of nodes. */
+import { CID } from "multiformats/cid";
 import { inSession } from "../content/dag/reader.ts";
 import { type Ref, refs as refsBelow } from "../content/dag/refs.ts";
 import { bulkReader } from "../content/unixfs/open.ts";
+import { raw } from "../formats/cid/codecs.ts";
 import { CidNumberMap } from "../formats/cid/set.ts";
 import { type CidForm, cidWriter } from "../formats/cid/writer.ts";
 import type { LowLevelNode } from "../low_level_node.ts";
 import { NodeError } from "../util/errors.ts";
 import { type CallOptions, type IpfsPath, listOf, pathText, reading } from "./common.ts";
+
+export interface RefsLocalOptions extends CallOptions {
+  /** All as raw blocks of CIDs of version 1, whatever they were stored as. */
+  readonly asRaw?: boolean | undefined;
+}
 
 export interface RefsOptions extends CallOptions, CidForm {
   /** Format of a line, with `<src>`, `<dst>` and `<linkname>`; `<dst>` by default or when empty. */
@@ -33,7 +40,7 @@ export interface RefsApi {
     /** Lists the links of nodes, in the order of each node. @throws NodeError */
     (path: IpfsPath | readonly IpfsPath[], options?: RefsOptions): AsyncIterable<RefsResult>;
     /** Lists all blocks stored on this machine. */
-    local(options?: CallOptions): AsyncIterable<RefsResult>;
+    local(options?: RefsLocalOptions): AsyncIterable<RefsResult>;
   };
 }
 
@@ -63,12 +70,12 @@ export function refsApi(node: LowLevelNode): RefsApi {
     }
   }
 
-  async function* local(options: CallOptions = {}): AsyncGenerator<RefsResult> {
+  async function* local({ asRaw = false, ...options }: RefsLocalOptions = {}): AsyncGenerator<RefsResult> {
     const { signal } = reading(options);
     await node.files.settle();
     for await (const cid of node.blocks.store.keys()) {
       if (signal?.aborted) return;
-      yield { ref: cid.toString(), err: "" };
+      yield { ref: String(asRaw ? CID.createV1(raw, cid.multihash) : cid), err: "" };
     }
   }
 

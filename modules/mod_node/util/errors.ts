@@ -81,6 +81,7 @@ export const failures = {
   COLLECTION_UNANSWERED:
     "garbage collection is given up, and nothing is removed: for {seconds} s no answer came from {hosts}. Look there which call does not end, or start that host again",
   // Routing
+  RECORD_EXPIRED: "expired record",
   ROUTING_TABLE_EMPTY: "failed to find any peer in table",
   // Features that are off, or that need a network
   OFFLINE: "this action must be run in online mode, try running 'ipfs daemon' first",

@@ -76,6 +76,11 @@ export class NodeLog {
     else throw new NodeError("Error: No such logger");
   }
 
+  /** Of subsystems whose level was not set. */
+  get defaultLevel(): NodeLogLevel {
+    return nodeLogLevels[this.#default] as NodeLogLevel;
+  }
+
   level(subsystem: Subsystem): NodeLogLevel {
     return nodeLogLevels[this.#levels.get(subsystem) ?? this.#default] as NodeLogLevel;
   }

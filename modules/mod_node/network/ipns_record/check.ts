@@ -3,7 +3,7 @@ import { decodeCbor, member, type Value } from "../../formats/dag_cbor/value.ts"
 import type { PeerId } from "../../formats/peer_id.ts";
 import { peerIdOf } from "../../storage/keystore/key.ts";
 import { isSignedBy } from "../../storage/keystore/signing.ts";
-import { NodeError } from "../../util/errors.ts";
+import { failure, NodeError } from "../../util/errors.ts";
 import { inlinesPublicKey } from "./keys.ts";
 import { decodeRecord, type IpnsRecord, signedByV1, signedByV2 } from "./record.ts";
 import { parseTimestamp, timestampAfter } from "./timestamp.ts";
@@ -25,7 +25,7 @@ export async function checkRecord(name: PeerId, bytes: Uint8Array, now = timesta
   if (record.signatureV2.length > 0) requireAgreement(record);
   const end = parseTimestamp(record.validity);
   if (record.validityType !== 0 || end === undefined) throw new NodeError("unrecognized validity type");
-  if (end < now) throw new NodeError("expired record");
+  if (end < now) throw failure("RECORD_EXPIRED");
   return record;
 }
 

@@ -42,6 +42,7 @@ export const DEFAULT_RSA_BITS = 2048;
 export async function generateKey({ type, size = DEFAULT_RSA_BITS }: KeyOptions): Promise<Key> {
   const name = type.toLowerCase();
   if (name === "ed25519") return decodeKey(privateKeyToProtobuf(await generateKeyPair("Ed25519")));
+  if (name === "secp256k1") return decodeKey(privateKeyToProtobuf(await generateKeyPair("secp256k1")));
   if (name !== "rsa") throw new NodeError(`unrecognized key type: ${type}`);
   requireBits(size);
   return decodeKey(privateKeyToProtobuf(await generateKeyPair("RSA", size)));
@@ -81,6 +82,9 @@ function fieldsOf(bytes: Uint8Array): { readonly type: number; readonly data: Ui
   if (data === undefined) throw new NodeError('proto: required field "Data" not set');
   return { type, data };
 }
+
+/** A key, private or public, as libp2p writes it. */
+export const keyProtobuf = (type: number, data: Uint8Array): Uint8Array => protobuf(type, data);
 
 function protobuf(type: number, data: Uint8Array): Uint8Array {
   const head = 3 + varintLength(data.length);

@@ -1,0 +1,65 @@
+/** What stands in an IPNS record, for `name inspect`. */
+import { decodeCbor, type Value } from "../../formats/dag_cbor/value.ts";
+import type { PeerId } from "../../formats/peer_id.ts";
+import { NodeError } from "../../util/errors.ts";
+import { checkRecord } from "./check.ts";
+import { decodeRecord } from "./record.ts";
+
+export interface RecordInspection {
+  /** As they are signed. */
+  readonly entry: {
+    readonly value: string;
+    /** 0: valid until a time. */
+    readonly validityType: number;
+    readonly validity: string;
+    readonly sequence: bigint;
+    /** Nanoseconds. */
+    readonly ttl: bigint;
+  };
+  /** Bytes of the record. */
+  readonly size: number;
+  /** Versions of the signatures. */
+  readonly signatures: "V1+V2" | "V2";
+}
+
+/** @throws NodeError in the words of Kubo for bytes that are no record */
+export function inspectRecord(bytes: Uint8Array): RecordInspection {
+  const record = decoded(bytes);
+  if (record.data.length === 0) throw malformed("record is missing the dag-cbor data field");
+  const data = decodeCbor(record.data);
+  const field = (name: string): Value | undefined => (data instanceof Map ? data.get(name) : undefined);
+  const text = (name: string) => Buffer.from((field(name) ?? new Uint8Array()) as Uint8Array).toString();
+  const number = (name: string) => BigInt((field(name) ?? 0n) as bigint);
+  return {
+    entry: {
+      value: text("Value"),
+      validityType: Number(number("ValidityType")),
+      validity: text("Validity"),
+      sequence: number("Sequence"),
+      ttl: number("TTL"),
+    },
+    size: bytes.length,
+    signatures: record.signatureV1.length > 0 ? "V1+V2" : "V2",
+  };
+}
+
+function decoded(bytes: Uint8Array) {
+  try {
+    return decodeRecord(bytes);
+  } catch {
+    throw malformed("proto: cannot parse invalid wire-format data");
+  }
+}
+
+const malformed = (why: string) => new NodeError(`record is malformed\n${why}`);
+
+/** Why a record is not valid for a name, in the words of Kubo; undefined where it is. */
+export async function recordFault(name: PeerId, bytes: Uint8Array): Promise<string | undefined> {
+  try {
+    await checkRecord(name, bytes);
+    return undefined;
+  } catch (error) {
+    if (!NodeError.is(error)) throw error;
+    return error.code === "RECORD_EXPIRED" ? "record is expired" : "signature verification failed";
+  }
+}
