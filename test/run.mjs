@@ -13,13 +13,15 @@ import { readdirSync, readFileSync, statSync } from "node:fs";
 import { availableParallelism } from "node:os";
 import { join, resolve } from "node:path";
 import { fileURLToPath } from "node:url";
-import { bundle } from "./support/bundle.mjs";
 import { isSociable, together } from "./support/together.mjs";
 
 if (Number.parseInt(process.versions.node, 10) < 24) {
   console.error(`The tests need Node 24, this is ${process.versions.node}: start them with npm run test:unit`);
   process.exit(1);
 }
+
+// Older versions of Node, which are told so above, cannot load it.
+const { bundle } = await import("./support/bundle.mjs");
 
 const root = fileURLToPath(new URL("..", import.meta.url));
 const { named, name, times, options } = parse(process.argv.slice(2));

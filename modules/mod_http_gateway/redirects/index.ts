@@ -32,7 +32,8 @@ export const mayHaveRules = ({ place, wanted }: Asked, thrown: unknown): boolean
   wanted.format === undefined &&
   isMissing(thrown);
 
-const isMissing = (thrown: unknown): boolean => NodeError.is(thrown) && thrown.code === "NO_LINK";
+const isMissing = (thrown: unknown): boolean =>
+  NodeError.is(thrown) && (thrown.code === "NO_LINK" || thrown.code === "NO_KEY");
 
 /** @throws what was `missing` where no rule fits, {Redirect}, {Refusal} 500 for a file that is broken */
 export async function answerByRules(asked: Asked, missing: unknown): Promise<ResponseFields> {
