@@ -15,6 +15,7 @@ import type { Node } from "./types.ts";
 export type * from "./api/index.ts";
 export { type NodeFigures, nodeMetrics } from "./figures.ts";
 export type { LowLevelNode, NodeOptions, NodeStat, OfflineCode } from "./low_level_node.ts";
+export { openings } from "./openings.ts";
 export type { Identity, IdentityConfig } from "./storage/repo/identity.ts";
 export type { Node, NodeModule } from "./types.ts";
 export { type FailureCode, failure, NodeError, retryAfter } from "./util/errors.ts";

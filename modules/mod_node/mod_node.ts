@@ -13,6 +13,7 @@ import {
   NodeError,
   type NodeModule,
   nodeMetrics,
+  openings,
   profiles,
   retryAfter,
   type SharedStoreSettings,
@@ -31,6 +32,11 @@ export const shared = true;
 
 type OwnModule = Module<typeof options>;
 
+/** Of `load_timeout`, after which the host serves what it has; the node is loaded once it is open. */
+const SHARE_OF_LOADING = 0.5;
+/** Other changes of the host wait meanwhile. */
+const MAX_LATER_MS = 5000;
+
 /** If `opened` is given, that node is used instead of opening one, and is closed with the module. */
 export default async function load(module: OwnModule, opened?: Node): Promise<NodeModule> {
   const settings = settingsOf(module);
@@ -46,17 +52,17 @@ export default async function load(module: OwnModule, opened?: Node): Promise<No
     followFile(module as Module, taken.node.lowLevel);
     followDenylists(module as Module, taken.node.lowLevel);
   };
-  const open = async () => take(await openShared(module, settings));
+  const open = async (isPatient: boolean) => take(await openShared(module, settings, isPatient));
 
   module.save = () => held;
   module.restore = async (former: unknown) => {
     if (!(former instanceof Object)) return;
     const { settings: old } = former as SharedNode;
     if (old === JSON.stringify(settings)) take(former as SharedNode);
-    else await open();
+    else await open(false);
   };
   if (opened !== undefined) take(sharedNode(module, opened, settings));
-  else if (module.serves() && module.reloading !== true) await open();
+  else if (module.serves() && module.reloading !== true) await open(false);
 
   const collect = () => held?.node.figures.collect() ?? [];
   module.provides("metrics", { metrics: nodeMetrics, collect });
@@ -79,7 +85,7 @@ export default async function load(module: OwnModule, opened?: Node): Promise<No
     () => held?.node,
     async () => {
       if (held === undefined) {
-        await (opening ??= open().finally(() => {
+        await (opening ??= open(true).finally(() => {
           opening = undefined;
         }));
       }
@@ -145,14 +151,23 @@ function profileOf(module: OwnModule): string | undefined {
   return names.every(isProfile) ? given : module.get_option_enum("node_profile", Object.keys(profiles));
 }
 
-/** @throws Error with the repo folder in its message, which the node's own errors may lack */
-async function openShared(module: OwnModule, settings: NodeSettings): Promise<SharedNode> {
+/**
+ * Unless it is patient, it leaves the server enough of its time for loading.
+ *
+ * @throws Error with the repo folder in its message, which the node's own errors may lack
+ */
+async function openShared(module: OwnModule, settings: NodeSettings, isPatient: boolean): Promise<SharedNode> {
   try {
-    const node = await createNode({
-      ...settings,
-      apiAddress: hostAddress(module as Module),
-      onNotice: (sentence) => module.log.warn("%s", sentence),
-    });
+    const open = () =>
+      createNode({
+        ...settings,
+        apiAddress: hostAddress(module as Module),
+        onNotice: (sentence) => module.log.warn("%s", sentence),
+      });
+    const firstMs = ((module as Module).get_option_period("load_timeout", 30) ?? 30) * 1000 * SHARE_OF_LOADING;
+    const soon = { key: JSON.stringify(settings), open, firstMs, laterMs: Math.min(firstMs, MAX_LATER_MS) };
+    const node = await (isPatient ? open() : openings.within(soon));
+    if (node === undefined) throw new NodeError("it takes long, and goes on", { kind: "unavailable" });
     const { repo } = node.lowLevel;
     if (repo.isNew) module.log.info("made the repo %s of %s", repo.path, repo.identity.peerId);
     return sharedNode(module, node, settings);
@@ -160,7 +175,7 @@ async function openShared(module: OwnModule, settings: NodeSettings): Promise<Sh
     const locked = error instanceof NodeError && error.code === "REPO_LOCKED";
     const reason = locked ? await lockedBy(settings) : (error as Error).message;
     const failed = new Error(`the repo ${settings.repo} does not open: ${reason}`, { cause: error });
-    // Of a shared store that is away: the module is loaded again until it is there.
+    // A shared store is away, or has much that this host lacks: the module is loaded again until it is there.
     throw Object.assign(failed, { retry_after: retryAfter(error) });
   }
 }
