@@ -3,8 +3,11 @@
 /** The level of the API that clients find here. */
 export const apiVersion = "0.9.0";
 
-/** The version of repos that this node makes and opens. */
+/** The version of repos that this node makes. */
 export const repoVersion = "11";
+
+/** Versions of today's reference (Kubo) whose repos are opened as they are, too. */
+export const repoVersionsOfToday: readonly string[] = ["16", "17", "18"];
 
 /** Go's words for processors and systems. */
 const architectures: Readonly<Record<string, string>> = {

@@ -46,9 +46,10 @@ export async function collectGarbage(
     failed = !(await remove(blocks, doomed, tell)) || failed;
     doomed = [];
   };
+  const { joinsForms = false } = blocks.store;
   for await (const cid of blocks.store.keys()) {
     signal?.throwIfAborted();
-    if (kept.has(cid)) continue;
+    if (joinsForms ? kept.hasForm(cid) : kept.has(cid)) continue;
     doomed.push(cid);
     if (doomed.length === MAX_BATCH) await sweep();
   }

@@ -1,5 +1,6 @@
 /** Removes blocks that nothing pins, for `block/rm`. */
 import type { CID } from "multiformats/cid";
+import { usualForms } from "../../formats/cid/make.ts";
 import type { BlockService } from "../../storage/blockstore/block_service.ts";
 import { failures } from "../../util/errors.ts";
 import type { Pins } from "./pins.ts";
@@ -20,8 +21,11 @@ export async function removeBlocks(
   cids: readonly CID[],
   { ignoreMissing, signal }: { readonly ignoreMissing: boolean; readonly signal?: AbortSignal | undefined },
 ): Promise<RemovedBlock[]> {
-  const modes = await Promise.all(cids.map((cid) => pins.mode(cid)));
-  const loose = cids.filter((_, at) => modes[at] === undefined);
+  // Where all forms are one block, a pin of any of them keeps it.
+  const formsOf = (cid: CID) => (blocks.store.joinsForms === true ? [cid, ...usualForms(cid.multihash)] : [cid]);
+  const modeOf = async (cid: CID) => (await Promise.all(formsOf(cid).map((form) => pins.mode(form)))).find(Boolean);
+  const modes = await Promise.all(cids.map(modeOf));
+  const loose = cids.filter((_, at) => modes[at] === undefined).flatMap(formsOf);
   const through = loose.length === 0 ? new Map<string, CID>() : await pins.rootsAbove(loose, signal);
   const doomed = new Map<string, CID>();
   const results: RemovedBlock[] = [];
@@ -35,7 +39,7 @@ export async function removeBlocks(
 
   async function faultOf(cid: CID, mode: string | undefined): Promise<string | undefined> {
     const text = cid.toString();
-    const root = through.get(text);
+    const root = formsOf(cid).flatMap((form) => through.get(form.toString()) ?? [])[0];
     if (mode !== undefined) return `pinned: ${mode}`;
     if (root !== undefined) return `pinned via ${root}`;
     const here = !doomed.has(text) && (await blocks.has(cid));

@@ -1,6 +1,6 @@
 /** Makes CIDs from their parts. */
 import { CID, type MultihashDigest } from "multiformats/cid";
-import { dagPb } from "./codecs.ts";
+import { dagCbor, dagJson, dagPb, raw } from "./codecs.ts";
 import { sha256 } from "./hashes.ts";
 
 /** Version 0 has one codec and one hash function with a full digest. */
@@ -10,3 +10,10 @@ export const fitsVersion0 = (codec: number, { code, digest }: MultihashDigest): 
 /** Version 0 only if `fitsVersion0`. */
 export const makeCid = (version: 0 | 1, codec: number, multihash: MultihashDigest): CID =>
   CID.create(version, codec, multihash as MultihashDigest<0x12>);
+
+/** The CIDs of the usual codecs that a multihash can have. */
+export function usualForms(multihash: MultihashDigest): CID[] {
+  const forms = [dagPb, raw, dagCbor, dagJson].map((code) => makeCid(1, code, multihash));
+  if (fitsVersion0(dagPb, multihash)) forms.push(makeCid(0, dagPb, multihash));
+  return forms;
+}

@@ -95,7 +95,10 @@ const isUsed = (words: Uint32Array, at: number): boolean =>
  * for it. Versions 0 and 1 of one dag-pb CID are the same member. Members cannot be removed.
  */
 export class CidSet {
-  readonly #table = new Table(0, ({ code }) => code);
+  /** Of which `find` looks for the members of another codec. */
+  #code: number | undefined;
+  readonly #table = new Table(0, ({ code }) => this.#code ?? code);
+  readonly #codes = new Set<number>();
 
   get size(): number {
     return this.#table.size;
@@ -109,7 +112,21 @@ export class CidSet {
   add(cid: CID): boolean {
     if (this.has(cid)) return false;
     this.#table.add();
+    this.#codes.add(cid.code);
     return true;
+  }
+
+  /** Whether a CID of this multihash is in the set, whatever its codec. */
+  hasForm(cid: CID): boolean {
+    try {
+      for (const code of this.#codes) {
+        this.#code = code;
+        if (this.has(cid)) return true;
+      }
+      return false;
+    } finally {
+      this.#code = undefined;
+    }
   }
 }
 

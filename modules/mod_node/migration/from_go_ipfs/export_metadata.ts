@@ -4,7 +4,7 @@ import { base32upper } from "multiformats/bases/base32";
 import { base64url } from "multiformats/bases/base64";
 import type { CID } from "multiformats/cid";
 import { rootKey } from "../../content/mfs/journal.ts";
-import { type PinMode, pinPrefix } from "../../content/pins/pins.ts";
+import { PIN_NAMES, type PinMode, pinPrefix } from "../../content/pins/pins.ts";
 import { parseCid } from "../../formats/cid/text.ts";
 import { encodeCbor } from "../../formats/dag_cbor/value.ts";
 import { encodeReference } from "../../storage/filestore/reference.ts";
@@ -34,7 +34,10 @@ export async function exportMetadata(folder: string, metadata: MetadataStore): P
 async function* recordsOf(metadata: MetadataStore): AsyncGenerator<[string, Uint8Array]> {
   for (const mode of pinModes) {
     const prefix = pinPrefix(mode);
-    for await (const [key] of metadata.range({ prefix })) yield* pinRecords(parseCid(key.slice(prefix.length)), mode);
+    for await (const [key] of metadata.range({ prefix })) {
+      const cid = parseCid(key.slice(prefix.length));
+      yield* pinRecords(cid, mode, await metadata.get(PIN_NAMES + cid));
+    }
   }
   yield [goIpfsKeys.dirty, Uint8Array.of(0)];
   const root = await metadata.get(rootKey);
@@ -47,19 +50,21 @@ async function* recordsOf(metadata: MetadataStore): AsyncGenerator<[string, Uint
   }
 }
 
-/** The record of a pin under a random id, and its entry in the index. */
-function* pinRecords(cid: CID, mode: PinMode): Generator<[string, Uint8Array]> {
+/** The record of a pin under a random id, and its entries in the indexes. */
+function* pinRecords(cid: CID, mode: PinMode, name?: Uint8Array): Generator<[string, Uint8Array]> {
   const id = randomBytes(16).toString("hex");
   const cidText = base64url.encode(cid.bytes);
   const idText = base64url.encode(Buffer.from(`/${id}`));
   yield [
     goIpfsKeys.pin + id,
     encodeCbor(
-      new Map<string, Uint8Array | bigint>([
+      new Map<string, Uint8Array | bigint | string>([
         ["cid", cid.bytes],
         ["mode", BigInt(pinModes.indexOf(mode))],
+        ...(name === undefined ? [] : [["name", Buffer.from(name).toString("latin1")] as const]),
       ]),
     ),
   ];
   yield [`${goIpfsKeys.index[mode]}${cidText}/${idText}`, empty];
+  if (name !== undefined) yield [`${goIpfsKeys.nameIndex}${base64url.encode(name)}/${idText}`, empty];
 }

@@ -1,9 +1,12 @@
-/** The records of go-ipfs 0.9.0 in its LevelDB, under the keys that this node has for them. */
+/** The records of go-ipfs 0.9.0, and of the Kubo of today, in their LevelDB, under the keys that this node has for them. */
 import { base32upper } from "multiformats/bases/base32";
 import { base64url } from "multiformats/bases/base64";
 import type { CID } from "multiformats/cid";
+import { decode as decodeMultihash } from "multiformats/hashes/digest";
 import { rootKey } from "../../content/mfs/journal.ts";
-import { type PinMode, pinKey } from "../../content/pins/pins.ts";
+import { PIN_NAMES, type PinMode, pinKey } from "../../content/pins/pins.ts";
+import { raw } from "../../formats/cid/codecs.ts";
+import { makeCid } from "../../formats/cid/make.ts";
 import { CidSet } from "../../formats/cid/set.ts";
 import { castCid } from "../../formats/cid/text.ts";
 import { decodeCbor } from "../../formats/dag_cbor/value.ts";
@@ -17,15 +20,17 @@ import type { LevelDb } from "./leveldb.ts";
 export const goIpfsKeys = {
   /** 1 while pins are being changed: the index is not reliable then. */
   dirty: "/pins/state/dirty",
-  /** CBOR of `cid` and `mode`. */
+  /** CBOR of `cid` and `mode`, and of `name` where it has one. */
   pin: "/pins/pin/",
   /** The CID of a pin, then the id of its record, both in base64url; no value. */
   index: { recursive: "/pins/index/cidRindex/", direct: "/pins/index/cidDindex/" },
+  /** The name of a pin, then the id of its record, both in base64url; no value. */
+  nameIndex: "/pins/index/nameIndex/",
   /** Pins before repo version 11, which are in blocks. */
   oldPins: "/local/pins",
   /** CID of the root of MFS. */
   root: "/local/filesroot",
-  /** References of the filestore, by the base32 of the CID. */
+  /** References of the filestore, by the base32 of the CID; today, of its multihash. */
   reference: "/filestore/",
   /** Published names, by the base32 of the peer id: IPNS records. */
   name: "/ipns/",
@@ -53,7 +58,7 @@ export async function* recordsIn(levelDb: LevelDb): AsyncGenerator<GoIpfsRecord,
     yield { key: rootKey, value: readable(goIpfsKeys.root, () => castCid(root)).bytes, cid: undefined };
   for await (const [key, value] of under(levelDb, goIpfsKeys.reference)) {
     readable(key, () => decodeReference(value));
-    const cid = readable(key, () => castCid(base32upper.baseDecode(rest(key))));
+    const cid = readable(key, () => referredCid(base32upper.baseDecode(rest(key))));
     yield { key: referenceKey(cid), value, cid };
   }
   for await (const [key, value] of under(levelDb, goIpfsKeys.name)) {
@@ -68,9 +73,11 @@ async function* pinsIn(levelDb: LevelDb): AsyncGenerator<GoIpfsRecord, void, und
   }
   const told: Record<PinMode, CidSet> = { recursive: new CidSet(), direct: new CidSet() };
   for await (const [key, value] of under(levelDb, goIpfsKeys.pin)) {
-    const { cid, mode } = readable(key, () => pinIn(value));
+    const { cid, mode, name } = readable(key, () => pinIn(value));
+    const isFirst = !told.recursive.has(cid) && !told.direct.has(cid);
     told[mode].add(cid);
     yield { key: pinKey(mode, cid), value: none, cid };
+    if (name.length > 0 && isFirst) yield { key: PIN_NAMES + cid, value: name, cid };
   }
   const dirty = (await levelDb.get(goIpfsKeys.dirty))?.[0] === 1;
   for (const mode of dirty ? [] : pinModes) {
@@ -85,12 +92,30 @@ async function* pinsIn(levelDb: LevelDb): AsyncGenerator<GoIpfsRecord, void, und
 
 const none = new Uint8Array();
 
-function pinIn(value: Uint8Array): { readonly cid: CID; readonly mode: PinMode } {
+/** Only raw leaves are referred to, so the multihash says it all. */
+function referredCid(bytes: Uint8Array): CID {
+  try {
+    return makeCid(1, raw, decodeMultihash(bytes));
+  } catch {
+    return castCid(bytes);
+  }
+}
+
+interface PinRecord {
+  readonly cid: CID;
+  readonly mode: PinMode;
+  /** Empty without one. */
+  readonly name: Uint8Array;
+}
+
+function pinIn(value: Uint8Array): PinRecord {
   const record = decodeCbor(value);
   const cid = record instanceof Map ? record.get("cid") : undefined;
   const mode = record instanceof Map ? pinModes[Number(record.get("mode"))] : undefined;
-  if (!(cid instanceof Uint8Array) || mode === undefined) throw new NodeError("it is no pin");
-  return { cid: castCid(cid), mode };
+  const name = record instanceof Map ? (record.get("name") ?? "") : undefined;
+  if (!(cid instanceof Uint8Array) || mode === undefined || typeof name !== "string")
+    throw new NodeError("it is no pin");
+  return { cid: castCid(cid), mode, name: Buffer.from(name, "latin1") };
 }
 
 const under = (levelDb: LevelDb, prefix: string) => levelDb.iterator({ gte: prefix, lt: `${prefix}\xff` });

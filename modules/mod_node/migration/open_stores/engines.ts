@@ -51,11 +51,11 @@ export type Notice = (sentence: string) => void;
  * STORE_BROKEN
  */
 export function openBlocks(
-  { kind, blocks, shardFunc }: StorePaths,
+  { kind, blocks, shardFunc, namedAfter }: StorePaths,
   onNotice: Notice,
   makeRoom?: MakeRoom,
 ): Promise<BlockStore> {
-  if (kind === "flatfs") return openFlatfs(blocks, { shardFunc, verifyOnRead: true });
+  if (kind === "flatfs") return openFlatfs(blocks, { shardFunc, namedAfter, verifyOnRead: true });
   return openSegmentStore(blocks, { verifyOnRead: true, onNotice, makeRoom });
 }
 

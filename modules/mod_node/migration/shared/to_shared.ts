@@ -77,6 +77,11 @@ class Copying {
     const onNotice = this.#onNotice;
     const blocks = await openBlocks(stores, onNotice);
     try {
+      if (blocks.joinsForms === true) {
+        throw new NodeError(
+          "a repo of Kubo does not tell the codecs of its blocks: copy it to a folder first, with `modhost node migrate FROM TO`, and that one then",
+        );
+      }
       await settleLostMetadata(stores, blocks, { onNotice });
       const metadata = await openMetadata({ ...stores, metadata: folder }, onNotice);
       try {

@@ -72,6 +72,11 @@ export interface BlockStore {
   /** Every block that `get` reads from the disk is checked against its CID. */
   readonly verifies: boolean;
   /**
+   * All forms of a multihash are one block: stored, found and deleted together, and listed as its raw CID of version 1. By default
+   * each form counts.
+   */
+  readonly joinsForms?: boolean;
+  /**
    * The bytes, which the caller must not change; undefined when this form is not stored.
    *
    * With `buffers` the bytes may be in one of its buffers: the caller releases them there when they are no longer used,

@@ -62,6 +62,10 @@ export class Filestore implements BlockStore {
     return this.main.verifies;
   }
 
+  get joinsForms(): boolean {
+    return this.main.joinsForms === true;
+  }
+
   get takesUrls(): boolean {
     return this.#settings.urls;
   }

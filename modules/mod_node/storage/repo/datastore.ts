@@ -4,6 +4,7 @@
  */
 import { resolve } from "node:path";
 import { NodeError } from "../../util/errors.ts";
+import { repoVersionsOfToday } from "../../util/version.ts";
 import { isObject, type JsonObject } from "./json.ts";
 
 /** Engines, and which of their settings belong to the data. */
@@ -59,6 +60,8 @@ export interface StorePaths {
   readonly blocks: string;
   /** Of `flatfs`: the shard function. */
   readonly shardFunc?: string;
+  /** Of `flatfs`: what the files are named after; default is the CID. */
+  readonly namedAfter?: "cid" | "multihash";
   readonly metadata: string;
   /** The LevelDB in which go-ipfs keeps what this node keeps in `metadata`. */
   readonly levelDb?: string;
@@ -80,8 +83,8 @@ export function resolveStorePaths(folder: string, { blocks, metadata, levelDb, .
   };
 }
 
-/** @throws NodeError for stores that this node cannot open */
-export function storePaths(spec: JsonObject): StorePaths {
+/** `version` is that of the repo, by default its own. @throws NodeError for stores that this node cannot open */
+export function storePaths(spec: JsonObject, version?: string): StorePaths {
   const { mounts, type } = diskSettings(spec);
   if (!Array.isArray(mounts)) throw unknownStore("everything", type);
   const found = new Map((mounts as Mounted[]).map((mount) => [mount.mountpoint, mount]));
@@ -89,7 +92,9 @@ export function storePaths(spec: JsonObject): StorePaths {
   const rest = found.get("/");
   const other = (mounts as Mounted[]).find((mount) => mount !== blocks && mount !== rest);
   if (other !== undefined) throw unknownStore(other.mountpoint, "a store of its own");
-  return { ...blockPaths(blocks), ...metadataPaths(rest) };
+  const paths = { ...blockPaths(blocks), ...metadataPaths(rest) };
+  const byMultihash = paths.kind === "flatfs" && repoVersionsOfToday.includes(version ?? "");
+  return byMultihash ? { ...paths, namedAfter: "multihash" } : paths;
 }
 
 function blockPaths(mount: Mounted | undefined): Pick<StorePaths, "kind" | "blocks" | "shardFunc"> {
@@ -112,6 +117,12 @@ function metadataPaths(mount: Mounted | undefined): Pick<StorePaths, "metadata" 
 
 function unknownStore(place: string, type: unknown): NodeError {
   const found = typeof type === "string" ? type : "nothing";
+  if (type === "badgerds") {
+    return new NodeError(
+      `this node cannot open a repo that keeps ${place} in badgerds: make a repo with \`ipfs init --profile=flatfs\` of Kubo, ` +
+        "bring over what is pinned with `ipfs dag export` and `ipfs dag import`, and use that one.",
+    );
+  }
   return new NodeError(
     `this node cannot open a repo that keeps ${place} in ${found}: it keeps /blocks in segments or flatfs, and / in ` +
       "lmdb or, as go-ipfs, in levelds. Convert the repo with ipfs-ds-convert, or use another folder.",

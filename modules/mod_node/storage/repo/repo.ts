@@ -2,7 +2,7 @@
 import { mkdir, readdir, readFile, rm, stat } from "node:fs/promises";
 import { dirname, join, resolve } from "node:path";
 import { NodeError } from "../../util/errors.ts";
-import { repoVersion } from "../../util/version.ts";
+import { repoVersion, repoVersionsOfToday } from "../../util/version.ts";
 import { keepPrivate, PRIVATE_FOLDER } from "../private_files.ts";
 import { writeAtomically } from "./atomic_file.ts";
 import { ConfigFile, type ConfigOverrides, copyPrefix } from "./config.ts";
@@ -38,6 +38,7 @@ export interface RepoOptions {
 export interface Repo {
   /** Absolute path of the folder. */
   readonly path: string;
+  /** As this node tells it: that of the repos that it makes. */
   readonly version: string;
   readonly config: ConfigFile;
   /** As it was when the repo was opened. */
@@ -82,8 +83,8 @@ export async function openRepo(folder: string, options: RepoOptions = {}): Promi
     await refuseHalfCopied(path);
     const isNew = !(await isRepo(path));
     if (isNew) await makeRepo(path, options);
-    else await requireVersion(path);
-    return await openLocked({ path, data, lock, lost: lost.promise, isNew }, options);
+    const version = await requireVersion(path);
+    return await openLocked({ path, data, lock, lost: lost.promise, isNew, version }, options);
   } catch (error) {
     await lock.release();
     throw error;
@@ -114,10 +115,14 @@ interface LockedFolder {
   readonly lock: RepoLock;
   readonly lost: Promise<void>;
   readonly isNew: boolean;
+  readonly version: string;
 }
 
-async function openLocked({ path, data, lock, lost, isNew }: LockedFolder, { overrides }: RepoOptions): Promise<Repo> {
-  const { config, identity, own } = await readRepo(path, overrides).catch((error) => nameCopies(path, error));
+async function openLocked(
+  { path, data, lock, lost, isNew, version }: LockedFolder,
+  { overrides }: RepoOptions,
+): Promise<Repo> {
+  const { config, identity, own } = await readRepo(path, version, overrides).catch((error) => nameCopies(path, error));
   await shutOut(path, data === path ? own : resolveStorePaths(data, defaultStorePaths));
   const announcement = announcementIn(path);
   await announcement.remove();
@@ -141,10 +146,10 @@ async function openLocked({ path, data, lock, lost, isNew }: LockedFolder, { ove
   };
 }
 
-async function readRepo(path: string, overrides: ConfigOverrides | undefined) {
+async function readRepo(path: string, version: string, overrides: ConfigOverrides | undefined) {
   const config = await ConfigFile.open(path, overrides);
   const identity = readIdentity({ PeerID: config.value("Identity.PeerID"), PrivKey: config.value("Identity.PrivKey") });
-  return { config, identity, own: resolveStorePaths(path, await requireStores(path, config)) };
+  return { config, identity, own: resolveStorePaths(path, await requireStores(path, version, config)) };
 }
 
 /** Tells of the copies of the configuration with which the node may still start. */
@@ -278,26 +283,32 @@ function identityIn(document: Document): IdentityConfig | undefined {
   return own as IdentityConfig;
 }
 
-async function requireVersion(path: string): Promise<void> {
+/** The version of the repo. @throws NodeError for one that is not opened */
+async function requireVersion(path: string): Promise<string> {
   const text = await readFile(join(path, "version"), "utf8").catch(() => undefined);
   if (text === undefined) throw new NodeError(`the repo ${path} has no file \`version\`: it is too old for this node`);
   const version = text.trim();
   if (!/^\d+$/.test(version)) throw new NodeError("invalid data in repo version file");
-  if (Number(version) > Number(repoVersion)) {
+  if (version === repoVersion || repoVersionsOfToday.includes(version)) return version;
+  if (Number(version) > Number(repoVersionsOfToday.at(-1))) {
     throw new NodeError(
       `Your programs version (${repoVersion}) is lower than your repos (${version}).\n` +
         `The repo ${path} was made by a later program: update this one, or use another folder.`,
     );
   }
-  if (Number(version) < Number(repoVersion)) {
+  if (Number(version) > Number(repoVersion)) {
     throw new NodeError(
-      `ipfs repo needs migration: ${path} has version ${version}, this node needs ${repoVersion}. ` +
-        "Migrate it with the program that made it, or use another folder.",
+      `Your programs version (${repoVersion}) is lower than your repos (${version}).\n` +
+        `Of later ones this node opens ${repoVersionsOfToday.join(", ")}: let Kubo 0.43 migrate the repo ${path}, or use another folder.`,
     );
   }
+  throw new NodeError(
+    `ipfs repo needs migration: ${path} has version ${version}, this node needs ${repoVersion}. ` +
+      "Migrate it with the program that made it, or use another folder.",
+  );
 }
 
-async function requireStores(path: string, config: ConfigFile): Promise<StorePaths> {
+async function requireStores(path: string, version: string, config: ConfigFile): Promise<StorePaths> {
   if (config.value("Datastore.Type") !== "" || config.value("Datastore.Path") !== "") {
     throw new NodeError("old style datatstore config detected");
   }
@@ -308,5 +319,5 @@ async function requireStores(path: string, config: ConfigFile): Promise<StorePat
   if (found !== wanted) {
     throw new NodeError(`datastore configuration of '${found}' does not match what is on disk '${wanted}'`);
   }
-  return storePaths(spec);
+  return storePaths(spec, version);
 }

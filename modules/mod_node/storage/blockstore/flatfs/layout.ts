@@ -1,6 +1,9 @@
-/** How go-ipfs 0.9.0 lays out blocks as files: one file for each CID, spread over folders by name. */
+/** How the reference lays out blocks as files, spread over folders by name: one for each CID, or, as from repo version 12 on, for each multihash. */
 import { base32upper } from "multiformats/bases/base32";
 import { CID } from "multiformats/cid";
+import { decode as decodeMultihash } from "multiformats/hashes/digest";
+import { raw } from "../../../formats/cid/codecs.ts";
+import { makeCid } from "../../../formats/cid/make.ts";
 import { NodeError } from "../../../util/errors.ts";
 
 export const defaultShardFunc = "/repo/flatfs/shard/v1/next-to-last/2";
@@ -36,9 +39,12 @@ export function shardFunc(text: string): ShardFunc {
   return make(Number(length));
 }
 
-/** The name of a block without extension: its CID in upper-case base32 without multibase prefix. */
-export function nameOf(cid: CID): string {
-  const name = base32upper.baseEncode(cid.bytes);
+/** What the files of a store are named after. */
+export type NamedAfter = "cid" | "multihash";
+
+/** The name of a block without extension: its CID, or its multihash, in upper-case base32 without multibase prefix. */
+export function nameOf(cid: CID, namedAfter: NamedAfter = "cid"): string {
+  const name = base32upper.baseEncode(namedAfter === "cid" ? cid.bytes : cid.multihash.bytes);
   if (name.length + extension.length > MAX_NAME) throw new NodeError(`${cid} cannot be stored: it is too long`);
   return name;
 }
@@ -49,10 +55,11 @@ export const fileOf = (name: string): string => name + extension;
 export const nameIn = (file: string): string | undefined =>
   file.endsWith(extension) && !file.startsWith(".") ? file.slice(0, -extension.length) : undefined;
 
-/** Undefined for a name that is not a CID. */
-export function cidNamed(name: string): CID | undefined {
+/** Undefined for a name that is none. After a multihash, which does not tell the codec, it is a raw CID of version 1. */
+export function cidNamed(name: string, namedAfter: NamedAfter = "cid"): CID | undefined {
   try {
-    return CID.decode(base32upper.baseDecode(name));
+    const bytes = base32upper.baseDecode(name);
+    return namedAfter === "cid" ? CID.decode(bytes) : makeCid(1, raw, decodeMultihash(bytes));
   } catch {
     return undefined;
   }

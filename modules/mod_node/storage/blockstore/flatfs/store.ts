@@ -2,9 +2,9 @@ import { mkdir, open, opendir, readdir, readFile, rm, stat } from "node:fs/promi
 import { join } from "node:path";
 import { setImmediate as nextTurn } from "node:timers/promises";
 import type { CID } from "multiformats/cid";
-import { dagCbor, dagJson, dagPb, raw } from "../../../formats/cid/codecs.ts";
+import { raw } from "../../../formats/cid/codecs.ts";
 import { matches } from "../../../formats/cid/hashes.ts";
-import { fitsVersion0, makeCid } from "../../../formats/cid/make.ts";
+import { makeCid, usualForms } from "../../../formats/cid/make.ts";
 import { mapConcurrent } from "../../../util/async/map_concurrent.ts";
 import { SharedLock } from "../../../util/async/shared_lock.ts";
 import { WeightedSemaphore } from "../../../util/async/weighted_semaphore.ts";
@@ -19,6 +19,7 @@ import {
   cidNamed,
   defaultShardFunc,
   folderMode,
+  type NamedAfter,
   nameIn,
   nameOf,
   readme,
@@ -33,6 +34,8 @@ import { MAX_CONCURRENT, type PendingBlock, Writer } from "./writer.ts";
 export interface FlatfsOptions {
   /** The shard function of a new store; an existing store must have the same one. */
   readonly shardFunc?: string | undefined;
+  /** What the files are named after; default is the CID, so that each CID of a multihash has one of its own. */
+  readonly namedAfter?: NamedAfter | undefined;
   /** Bytes that are put but not written yet and may be held in memory; 16 MiB. */
   readonly bufferedBytes?: number;
   /** Check every block that is read from the disk against its CID. */
@@ -45,8 +48,8 @@ const readOnlyOrFull = new Set(["EROFS", "EACCES", "EPERM", "ENOSPC", "EDQUOT"])
 const unshared = new BufferPool();
 
 /**
- * Blocks in the files of go-ipfs 0.9.0, which can use the same folder whenever this node does not. As there, every CID
- * of a multihash has a file of its own.
+ * Blocks in the files of the reference, which can use the same folder whenever this node does not. As in its version 0.9.0
+ * every CID of a multihash has a file of its own, or, as in those of today, they have one in common.
  *
  * One process at a time: whoever opens it holds the lock of the repo.
  *
@@ -86,6 +89,8 @@ async function openLayout(folder: string, wanted: string): Promise<ShardFunc> {
 
 class Flatfs implements BlockStore {
   readonly verifies: boolean;
+  readonly joinsForms: boolean;
+  readonly #namedAfter: NamedAfter;
   readonly #folder: string;
   readonly #folderOf: ShardFunc;
   readonly #usage: DiskUsage;
@@ -98,7 +103,9 @@ class Flatfs implements BlockStore {
   #closing: Promise<void> | undefined;
 
   constructor(folder: string, folderOf: ShardFunc, usage: DiskUsage, options: FlatfsOptions) {
-    const { fs = diskFs, bufferedBytes = 16 * 1024 * 1024, verifyOnRead = false } = options;
+    const { fs = diskFs, bufferedBytes = 16 * 1024 * 1024, verifyOnRead = false, namedAfter = "cid" } = options;
+    this.#namedAfter = namedAfter;
+    this.joinsForms = namedAfter === "multihash";
     this.#folder = folder;
     this.#folderOf = folderOf;
     this.#usage = usage;
@@ -109,7 +116,7 @@ class Flatfs implements BlockStore {
 
   async get(cid: CID, buffers?: BufferPool): Promise<Uint8Array | undefined> {
     this.#mustBeOpen();
-    const name = nameOf(cid);
+    const name = this.#nameOf(cid);
     const waiting = this.#writer.get(name);
     if (waiting !== undefined) return bytesOf(waiting);
     const bytes = await this.#read(name, buffers);
@@ -122,17 +129,24 @@ class Flatfs implements BlockStore {
     return (await this.size(cid)) !== undefined;
   }
 
-  /** Those of the usual codecs: each has a file of its own. */
+  #nameOf(cid: CID): string {
+    return nameOf(cid, this.#namedAfter);
+  }
+
+  /** Those of the usual codecs, where each has a file of its own; else the raw one, as which it is listed. */
   async forms({ multihash }: CID): Promise<readonly CID[]> {
-    const possible = [dagPb, raw, dagCbor, dagJson].map((code) => makeCid(1, code, multihash));
-    if (fitsVersion0(dagPb, multihash)) possible.push(makeCid(0, dagPb, multihash));
+    if (this.joinsForms) {
+      const listed = makeCid(1, raw, multihash);
+      return (await this.has(listed)) ? [listed] : [];
+    }
+    const possible = usualForms(multihash);
     const stored = await Promise.all(possible.map((form) => this.has(form)));
     return possible.filter((_, at) => stored[at]);
   }
 
   async size(cid: CID): Promise<number | undefined> {
     this.#mustBeOpen();
-    const name = nameOf(cid);
+    const name = this.#nameOf(cid);
     return this.#writer.get(name)?.bytes.length ?? this.#sizeOf(name);
   }
 
@@ -141,7 +155,7 @@ class Flatfs implements BlockStore {
     const letGo = await this.#lock.acquireShared();
     try {
       const look = async ({ cid, bytes, release }: Block) => {
-        const block: PendingBlock = { name: nameOf(cid), bytes, release };
+        const block: PendingBlock = { name: this.#nameOf(cid), bytes, release };
         return { cid, block, found: await this.#probe(block.name) };
       };
       for await (const { cid, block, found } of mapConcurrent(blocks, MAX_CONCURRENT, look)) {
@@ -181,7 +195,7 @@ class Flatfs implements BlockStore {
       this.#mustBeOpen();
       // What is held must have its file.
       if (this.#holds.size > 0) await this.sync();
-      const names = cids.map(nameOf);
+      const names = cids.map((cid) => this.#nameOf(cid));
       const gone = new Set(names.filter((name) => this.#writer.drop(name)));
       const changed = new Set<string>();
       const remove = async (name: string) => {
@@ -213,7 +227,7 @@ class Flatfs implements BlockStore {
 
   async *#known(names: Iterable<string>): AsyncGenerator<CID> {
     for (const name of names) {
-      const cid = cidNamed(name);
+      const cid = cidNamed(name, this.#namedAfter);
       if (cid === undefined) continue;
       yield cid;
       this.#mustBeOpen();
@@ -263,7 +277,7 @@ class Flatfs implements BlockStore {
 
   async check(cid: CID): Promise<boolean | undefined> {
     this.#mustBeOpen();
-    const name = nameOf(cid);
+    const name = this.#nameOf(cid);
     const bytes = this.#writer.get(name)?.bytes ?? (await this.#read(name));
     return bytes && matches(cid, bytes);
   }

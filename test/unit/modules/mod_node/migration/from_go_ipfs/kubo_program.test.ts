@@ -1,0 +1,77 @@
+/** With the program of today's reference, where KUBO names it. */
+import assert from "node:assert/strict";
+import { execFile } from "node:child_process";
+import { readFile } from "node:fs/promises";
+import { join } from "node:path";
+import { test } from "node:test";
+import { PIN_NAMES } from "#node/content/pins/pins.ts";
+import { withoutKubo } from "#test/support/go_ipfs.ts";
+import { emptyFolder } from "#test/unit/modules/mod_node/storage/repo/support.ts";
+import { collected, fileAt, opened, pinsOf, rootOf } from "./support.ts";
+
+const options = { skip: withoutKubo, timeout: 120_000 };
+
+/** What its program prints, which must not fail. */
+function kubo(repo: string, args: readonly string[], input = ""): Promise<string> {
+  const { promise, resolve, reject } = Promise.withResolvers<string>();
+  const env = { ...process.env, IPFS_PATH: repo };
+  const child = execFile(process.env.KUBO as string, args, { env }, (error, stdout) =>
+    error ? reject(error) : resolve(stdout.trimEnd()),
+  );
+  child.stdin?.end(input);
+  return promise;
+}
+
+const pinned = async (repo: string) => ({
+  recursive: (await kubo(repo, ["pin", "ls", "-q", "--type=recursive"])).split("\n").sort(),
+  direct: (await kubo(repo, ["pin", "ls", "-q", "--type=direct"])).split("\n").sort(),
+});
+
+async function made(repo: string) {
+  await kubo(repo, ["init", "--profile=test"]);
+  await kubo(repo, ["files", "mkdir", "-p", "/a/b"]);
+  await kubo(repo, ["files", "write", "--create", "--raw-leaves", "/a/b/c"], "in the namespace");
+  const tree = await kubo(repo, ["files", "stat", "--hash", "/a"]);
+  await kubo(repo, ["pin", "add", "--name=Gärten", tree]);
+  const direct = await kubo(repo, ["add", "-q", "--pin=false"], "pinned by itself");
+  await kubo(repo, ["pin", "add", "--recursive=false", direct]);
+  await kubo(repo, ["files", "rm", "-r", "/a"]);
+  await kubo(repo, ["files", "write", "--create", "/later"], "what is left");
+  const garbage = await kubo(repo, ["add", "-q", "--pin=false", "--cid-version=1"], "nobody wants it");
+  const key = await kubo(repo, ["key", "gen", "other"]);
+  await kubo(repo, ["name", "publish", "--allow-offline", "--key=other", `/ipfs/${tree}`]);
+  return { tree, direct, garbage, key, root: await kubo(repo, ["files", "stat", "--hash", "/"]) };
+}
+
+test("a repo that Kubo made opens with pins, names, files and keys; then Kubo opens it again", options, async (t) => {
+  const repo = join(await emptyFolder(t), "repo");
+  const { tree, direct, garbage, key, root } = await made(repo);
+  const before = await pinned(repo);
+  const config = await readFile(join(repo, "config"), "utf8");
+  const text = "written by this node";
+  await opened(repo, async (node) => {
+    assert.deepEqual(await pinsOf(node), before);
+    assert.equal(await rootOf(node), root);
+    assert.equal(Buffer.from((await node.metadata.get(PIN_NAMES + tree)) ?? []).toString(), "Gärten");
+    assert.deepEqual(
+      (await node.keys.list()).map(({ name }) => name),
+      ["self", "other"],
+    );
+    assert.equal((await Array.fromAsync(node.metadata.range({ prefix: "ipns/" }))).length, 1);
+    assert.ok((await collected(node)).includes(garbage));
+    assert.equal(await fileAt(node, `${tree}/b/c`), "in the namespace");
+    assert.equal(await fileAt(node, `${root}/later`), "what is left");
+    assert.equal(await fileAt(node, direct), "pinned by itself");
+    assert.equal(await fileAt(node, `/ipns/${key}/b/c`), "in the namespace");
+  });
+  assert.equal(await readFile(join(repo, "config"), "utf8"), config);
+  assert.deepEqual(await pinned(repo), before);
+  assert.equal(await kubo(repo, ["cat", `${tree}/b/c`]), "in the namespace");
+  assert.match(await kubo(repo, ["repo", "verify"]), /all blocks validated/);
+  const added = await kubo(repo, ["add", "-q", "--raw-leaves", "--pin-name=late"], text);
+  await opened(repo, async (node, notices) => {
+    assert.equal(await fileAt(node, added), text);
+    assert.equal(Buffer.from((await node.metadata.get(PIN_NAMES + added)) ?? []).toString(), "late");
+    assert.match(notices.join(), /go-ipfs has used the repo: 2 of its pins/);
+  });
+});
