@@ -2,6 +2,8 @@
  * Texts as go-ipfs writes and reads them: CIDs, Go's JSON, durations, sizes. Whoever puts the node's answers into words (a
  * command, a module) takes them from `modhost/node`, so that they are the same everywhere.
  */
+
+export { pathOfUri } from "./content/resolver/path.ts";
 export { multibaseNamed, multibaseOfPrefix } from "./formats/cid/multibase.ts";
 export { cidText, parseCid } from "./formats/cid/text.ts";
 export { type CidForm, cidWriter, cidWriterFor, type WriteCid } from "./formats/cid/writer.ts";

@@ -16,7 +16,7 @@ import {
 import { fields, type ValueOf } from "../rpc/shape.ts";
 import { blockStat } from "./shapes.ts";
 
-const key = [{ name: "key", required: true, stdin: "first", help: "The block, by CID or path." }] as const;
+const key = [{ name: "key", path: true, required: true, stdin: "first", help: "The block, by CID or path." }] as const;
 
 async function* tapped(body: AsyncIterable<Uint8Array>, see: (piece: Uint8Array) => void): AsyncGenerator<Uint8Array> {
   for await (const piece of body) {
@@ -83,7 +83,7 @@ export const commands = {
   }),
   "block/rm": writeCommand({
     help: "Removes blocks that are not pinned.",
-    arguments: [{ name: "hash", required: true, variadic: true, help: "The blocks, by CID or path." }],
+    arguments: [{ name: "hash", path: true, required: true, variadic: true, help: "The blocks, by CID or path." }],
     options: {
       force: { type: "bool", aliases: ["f"], help: "Ignore blocks that do not exist." },
       quiet: { type: "bool", aliases: ["q"], help: "Report errors only." },

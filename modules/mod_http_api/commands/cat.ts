@@ -5,7 +5,7 @@ export const commands = {
   cat: readCommand({
     help: "Returns the contents of files.",
     readOnly: true,
-    arguments: [{ name: "ipfs-path", required: true, variadic: true, stdin: "lines", help: "The files." }],
+    arguments: [{ name: "ipfs-path", path: true, required: true, variadic: true, stdin: "lines", help: "The files." }],
     options: {
       offset: { type: "int64", aliases: ["o"], help: "Number of bytes to skip." },
       length: { type: "int64", aliases: ["l"], help: "Maximum number of bytes to return." },

@@ -16,9 +16,9 @@ import { fields, type ValueOf } from "../rpc/shape.ts";
 import type { FileEntry } from "../rpc/uploads.ts";
 
 export const ref = [
-  { name: "ref", required: true, stdin: "first", help: "The node: a CID, or a path into it." },
+  { name: "ref", path: true, required: true, stdin: "first", help: "The node: a CID, or a path into it." },
 ] as const;
-export const root = [{ name: "root", required: true, stdin: "first", help: "CID of the root." }] as const;
+export const root = [{ name: "root", path: true, required: true, stdin: "first", help: "CID of the root." }] as const;
 
 export async function* bodies(files: AsyncIterable<FileEntry>, of: "body" | "passing") {
   for await (const file of files) yield file[of];

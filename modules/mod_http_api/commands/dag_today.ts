@@ -90,7 +90,9 @@ export const today = {
   "dag/stat": readCommand({
     help: "Counts the distinct blocks of DAGs, their sizes, and what they share.",
     readOnly: true,
-    arguments: [{ name: "root", required: true, variadic: true, stdin: "lines", help: "CIDs of the roots." }],
+    arguments: [
+      { name: "root", path: true, required: true, variadic: true, stdin: "lines", help: "CIDs of the roots." },
+    ],
     options: {
       progress: { type: "bool", aliases: ["p"], default: true, help: "Report progress after each block." },
     },

@@ -21,7 +21,9 @@ export const commands = {
   "file/ls": readCommand({
     help: "Lists directories; use `ls` instead.",
     deprecated: true,
-    arguments: [{ name: "ipfs-path", required: true, variadic: true, stdin: "lines", help: "What to list." }],
+    arguments: [
+      { name: "ipfs-path", path: true, required: true, variadic: true, stdin: "lines", help: "What to list." },
+    ],
     returns: value(fields("LsOutput", { Arguments: map("string"), Objects: map(fileObject) })),
     async run({ node, arguments: { "ipfs-path": paths }, signal, offline }) {
       const { arguments: given, objects } = await node.file.ls(paths, { signal, offline });

@@ -38,7 +38,7 @@ const dest = {
   help: "The destination; a directory if it ends in a slash.",
 } as const;
 const source = <U extends MfsUse>(mfs: U, help: string) =>
-  ({ name: "source", required: true, mfs, help }) as const satisfies Argument;
+  ({ name: "source", required: true, path: true, mfs, help }) as const satisfies Argument;
 
 const statFormat = "<hash>\nSize: <size>\nCumulativeSize: <cumulsize>\nChildBlocks: <childs>\nType: <type>";
 
@@ -122,7 +122,13 @@ const aboutStat = {
   group,
   help: "Shows information about a file or directory.",
   arguments: [
-    { name: "path", required: true, mfs: "look", help: "A path in the namespace, or a path such as `/ipfs/<cid>`." },
+    {
+      name: "path",
+      required: true,
+      path: true,
+      mfs: "look",
+      help: "A path in the namespace, or a path such as `/ipfs/<cid>`.",
+    },
   ],
 } as const;
 

@@ -5,7 +5,7 @@ export const commands = {
   get: readCommand({
     help: "Returns a file or directory as a tar archive.",
     readOnly: true,
-    arguments: [{ name: "ipfs-path", required: true, stdin: "first", help: "The file or directory." }],
+    arguments: [{ name: "ipfs-path", path: true, required: true, stdin: "first", help: "The file or directory." }],
     options: {
       output: { type: "string", aliases: ["o"], help: "Where to write it; has no effect on the response." },
       archive: { type: "bool", aliases: ["a"], help: "Return a tar archive." },

@@ -31,9 +31,15 @@ type Row<L> = { readonly Hash: string; readonly Links: L[] } | { readonly link: 
 
 type NodeLink = Extract<LsRow, { readonly link: unknown }>["link"];
 
-async function* written<L>(rows: AsyncIterable<LsRow>, linkOf: (link: NodeLink) => L): AsyncGenerator<Row<L>> {
+/** Objects are called by what was given for them. */
+async function* written<L>(
+  rows: AsyncIterable<LsRow>,
+  given: readonly string[],
+  linkOf: (link: NodeLink) => L,
+): AsyncGenerator<Row<L>> {
+  let objects = 0;
   for await (const row of rows) {
-    if ("path" in row) yield { Hash: row.path, Links: [] };
+    if ("path" in row) yield { Hash: given[objects++] ?? row.path, Links: [] };
     else yield { link: linkOf(row.link) };
   }
 }
@@ -143,7 +149,7 @@ const timeOf = (text: string): UnixTime => ({ seconds: Math.floor(Date.parse(tex
 const about = {
   help: "Lists directories, and the links of other nodes.",
   readOnly: true,
-  arguments: [{ name: "ipfs-path", required: true, variadic: true, stdin: "lines", help: "What to list." }],
+  arguments: [{ name: "ipfs-path", path: true, required: true, variadic: true, stdin: "lines", help: "What to list." }],
 } as const;
 
 const options = {
@@ -163,9 +169,10 @@ type LsCall = Pick<AnyCall, "node" | "signal" | "offline" | "given"> & {
   readonly options: OptionValues<typeof options>;
 };
 
-function listing<L>({ node, arguments: args, options, signal, offline }: LsCall, linkOf: (link: NodeLink) => L) {
+function listing<L>({ node, arguments: args, options, given, signal, offline }: LsCall, linkOf: (link: NodeLink) => L) {
   const { stream, size, "resolve-type": resolveType } = options;
-  const rows = written(node.ls.rows(args["ipfs-path"], { stream, size, resolveType, signal, offline }), linkOf);
+  const found = node.ls.rows(args["ipfs-path"], { stream, size, resolveType, signal, offline });
+  const rows = written(found, given, linkOf);
   return stream === true ? streamed(rows) : new ObjectListing("Objects", rows);
 }
 
@@ -178,7 +185,7 @@ function textOf<L extends LsLink>(
   const table = {
     headings: !stream && options.headers === true,
     sizes: options.size,
-    titled: !stream && given > 1,
+    titled: !stream && given.length > 1,
   };
   const lines = objects.flatMap((object, at) => [
     ...(table.titled && at > 0 ? [[""]] : []),

@@ -1,6 +1,15 @@
 /** Mutable names (IPNS). */
 import { peerIdEncoder, printable } from "modhost/node";
-import { type Commands, defineGroup, type Option, readCommand, value, writeCommand } from "../rpc/command.ts";
+import {
+  bytes,
+  type Commands,
+  defineGroup,
+  type Option,
+  raw,
+  readCommand,
+  value,
+  writeCommand,
+} from "../rpc/command.ts";
 import { fields, nullable, type ValueOf } from "../rpc/shape.ts";
 import { nameBase, orNull, resolvedPath, strings, wireNames } from "./shapes.ts";
 
@@ -34,13 +43,19 @@ async function* paths(found: AsyncIterable<string>): AsyncGenerator<ValueOf<type
   for await (const Path of found) yield { Path };
 }
 
+const delegated = {
+  type: "bool",
+  since: "0.43",
+  help: "Publish over the routers of Ipns.DelegatedPublishers.",
+} as const satisfies Option;
+
 const publishing = (lifetime: string, cached: Omit<Option & { readonly type: "string" }, "help">) =>
   writeCommand({
     help: "Publishes a path under a name.",
     about: `A node that is connected to nobody, as a new one is, answers \`failed to find any peer in table\`; the name stands for the new
 path here all the same. With \`allow-offline=true\` that is no failure, as in later versions of the reference; nor is it one that the
 node was started without a network. With \`offline=true\` beside it, the node does not try to tell others.`,
-    arguments: [{ name: "ipfs-path", required: true, stdin: "first", help: "The path." }],
+    arguments: [{ name: "ipfs-path", path: true, required: true, stdin: "first", help: "The path." }],
     options: {
       resolve: { type: "bool", default: true, help: "Check first that the path can be resolved." },
       lifetime: {
@@ -54,11 +69,20 @@ node was started without a network. With \`offline=true\` beside it, the node do
       key: { type: "string", aliases: ["k"], default: "self", help: "The key, by name or identifier." },
       quieter: { type: "bool", aliases: ["Q"], help: "Print only the name." },
       "ipns-base": nameBase,
+      "allow-delegated": delegated,
+      sequence: { type: "uint64", since: "0.43", help: "Number of the record, above that of the last one." },
+      v1compat: {
+        type: "bool",
+        default: true,
+        since: "0.43",
+        help: "Sign as programs before 2021 check it, too.",
+      },
     },
     returns: value(fields("IpnsEntry", { Name: "string", Value: "string" })),
-    async run({ node, arguments: { "ipfs-path": path }, options, signal, offline }) {
-      const { resolve, ttl, key, "allow-offline": allowOffline, "ipns-base": ipnsBase } = options;
-      const how = { resolve, lifetime: options.lifetime, ttl, key, allowOffline, ipnsBase, signal, offline };
+    async run({ node, arguments: { "ipfs-path": path }, options, level, signal, offline }) {
+      const { "allow-offline": allowOffline, "allow-delegated": allowDelegated, ...more } = options;
+      const ipnsBase = level.publishing === "0.9" ? options["ipns-base"] : undefined;
+      const how = { ...more, allowOffline, allowDelegated, ipnsBase, rules: level.publishing, signal, offline };
       return wireNames(await node.name.publish(path, how));
     },
     text: ({ Name, Value }, { options }) =>
@@ -68,6 +92,35 @@ node was started without a network. With \`offline=true\` beside it, the node do
 export const commands = {
   name: defineGroup({ help: "Publish and resolve names." }),
   "name/publish": publishing("24h", { type: "string", experimental: true }),
+  "name/get": readCommand({
+    help: "Returns the record of a name.",
+    since: "0.43",
+    arguments: [{ name: "name", required: true, stdin: "first", help: "The name." }],
+    returns: raw,
+    run: async ({ node, arguments: { name }, signal, offline }) =>
+      bytes(await node.name.get(name, { signal, offline })),
+  }),
+  "name/put": writeCommand({
+    help: "Takes a record that was signed elsewhere, and hands it to the routing system.",
+    since: "0.43",
+    arguments: [{ name: "name", required: true, help: "The name." }],
+    file: { name: "record", required: true, help: "The record." },
+    options: {
+      force: { type: "bool", aliases: ["f"], help: "Do not check the record." },
+      "allow-offline": { type: "bool", help: "When offline, save the record locally instead of failing." },
+      "allow-delegated": { type: "bool", help: delegated.help },
+      quiet: { type: "bool", aliases: ["q"], help: "Print nothing." },
+    },
+    returns: value(fields("IpnsEntry", { Name: "string", Value: "string" })),
+    async run({ node, arguments: { name }, options, files, signal, offline }) {
+      const { force, "allow-offline": allowOffline, "allow-delegated": allowDelegated } = options;
+      const { body } = await files.one();
+      const how = { force, allowOffline, allowDelegated, signal, offline };
+      const put = await node.name.put(name, body, how);
+      return { Name: peerIdEncoder("base36")(put.name), Value: put.value };
+    },
+    text: ({ Name, Value }, { options }) => (options.quiet ? "" : `Published to ${Name}: ${printable(Value)}\n`),
+  }),
   "name/inspect": readCommand({
     help: "Shows what stands in a record, and whether it is valid for a name.",
     since: "0.43",
@@ -152,5 +205,5 @@ export const commands = {
 
 /** Those of Kubo 0.43. */
 export const today = {
-  "name/publish": publishing("48h", { type: "string", default: "5m" }),
+  "name/publish": publishing("48h", { type: "string" }),
 } satisfies Commands;

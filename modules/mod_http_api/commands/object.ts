@@ -33,8 +33,8 @@ const objectLink = fields("Link", { Name: "string", Hash: "string", Size: "uint6
 const hashed = fields("Object", { "Hash?": "string", "Links?": [objectLink] });
 const object = value(hashed);
 
-const key = [{ name: "key", required: true, stdin: "first", help: "The node." }] as const;
-const root = { name: "root", required: true, help: "The node to start from." } as const;
+const key = [{ name: "key", path: true, required: true, stdin: "first", help: "The node." }] as const;
+const root = { name: "root", path: true, required: true, help: "The node to start from." } as const;
 const link = (help: string) => ({ name: "name", required: true, help }) as const;
 
 const dataEncoding = {
@@ -86,8 +86,8 @@ export const commands = {
   "object/diff": readCommand({
     help: "Shows the links in which two DAGs differ.",
     arguments: [
-      { name: "obj_a", required: true, help: "The first object." },
-      { name: "obj_b", required: true, help: "The second object." },
+      { name: "obj_a", path: true, required: true, help: "The first object." },
+      { name: "obj_b", path: true, required: true, help: "The second object." },
     ],
     options: { verbose: verbose("Print more words.") },
     returns: value(
@@ -165,7 +165,7 @@ export const commands = {
     returns: object,
     async run({ node, arguments: { template = "" }, given, signal, offline, cidText }) {
       const write = cidText("kept");
-      const cid = await node.object.new({ template: given === 1 ? template : "empty", signal, offline });
+      const cid = await node.object.new({ template: given.length === 1 ? template : "empty", signal, offline });
       return shapeOf({ cid, links: [] }, write);
     },
     text: hashLine,
@@ -177,7 +177,7 @@ export const commands = {
     arguments: [
       root,
       link("Name of the link, or a path."),
-      { name: "ref", required: true, help: "The node that the link leads to." },
+      { name: "ref", path: true, required: true, help: "The node that the link leads to." },
     ],
     options: { create: { type: "bool", aliases: ["p"], help: "Create missing directories on the path." } },
     returns: object,

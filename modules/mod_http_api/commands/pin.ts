@@ -17,7 +17,9 @@ import {
 import { fields, map, type ValueOf } from "../rpc/shape.ts";
 import { remoteCommands } from "./pin_remote.ts";
 
-const paths = [{ name: "ipfs-path", required: true, variadic: true, stdin: "lines", help: "The objects." }] as const;
+const paths = [
+  { name: "ipfs-path", path: true, required: true, variadic: true, stdin: "lines", help: "The objects." },
+] as const;
 const pinned = fields("PinOutput", { Pins: ["string"] });
 
 /** Milliseconds between two progress reports. */
@@ -109,7 +111,9 @@ const pinKeysToday = map(fields("PinLsType", { Type: "string", Name: "string" })
 
 const aboutList = {
   help: "Lists pins.",
-  arguments: [{ name: "ipfs-path", variadic: true, help: "Objects to look up; by default all pins are listed." }],
+  arguments: [
+    { name: "ipfs-path", path: true, variadic: true, help: "Objects to look up; by default all pins are listed." },
+  ],
   options: {
     type: {
       type: "string",
@@ -237,8 +241,8 @@ export const commands = {
   "pin/update": writeCommand({
     help: "Replaces a recursive pin by another; blocks that both share are not checked again.",
     arguments: [
-      { name: "from-path", required: true, help: "The pinned object." },
-      { name: "to-path", required: true, help: "The object to pin instead." },
+      { name: "from-path", path: true, required: true, help: "The pinned object." },
+      { name: "to-path", path: true, required: true, help: "The object to pin instead." },
     ],
     options: { unpin: { type: "bool", default: true, help: "Remove the old pin." } },
     returns: value(pinned),

@@ -55,7 +55,7 @@ export const remoteCommands = {
   "pin/remote/add": writeCommand({
     help: "Pins an object at a service.",
     example: { service: "<service>" },
-    arguments: [{ name: "ipfs-path", required: true, help: "What to pin." }],
+    arguments: [{ name: "ipfs-path", path: true, required: true, help: "What to pin." }],
     options: {
       service,
       name: { type: "string", help: "Name of the pin." },

@@ -19,7 +19,7 @@ export const commands = {
   refs: readCommand({
     help: "Lists the links of nodes.",
     readOnly: true,
-    arguments: [{ name: "ipfs-path", required: true, variadic: true, stdin: "lines", help: "The nodes." }],
+    arguments: [{ name: "ipfs-path", path: true, required: true, variadic: true, stdin: "lines", help: "The nodes." }],
     options: {
       format: { type: "string", default: "<dst>", help: "Format of each line, with <src>, <dst> and <linkname>." },
       edges: { type: "bool", aliases: ["e"], help: "Print each link as `<from> -> <to>`." },

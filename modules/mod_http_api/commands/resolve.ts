@@ -6,7 +6,7 @@ export const commands = {
   resolve: readCommand({
     help: "Resolves a name or path.",
     readOnly: true,
-    arguments: [{ name: "name", required: true, stdin: "first", help: "The path." }],
+    arguments: [{ name: "name", path: true, required: true, stdin: "first", help: "The path." }],
     options: {
       recursive: { type: "bool", aliases: ["r"], default: true, help: "Resolve until the result is not a name." },
       "dht-record-count": { type: "int", aliases: ["dhtrc"], help: "Number of records to ask the routing system for." },

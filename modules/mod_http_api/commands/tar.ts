@@ -18,7 +18,7 @@ export const commands = {
   }),
   "tar/cat": readCommand({
     help: "Returns an archive that was added by `tar/add`.",
-    arguments: [{ name: "path", required: true, stdin: "first", help: "The archive." }],
+    arguments: [{ name: "path", path: true, required: true, stdin: "first", help: "The archive." }],
     returns: raw,
     async run({ node, arguments: { path }, signal, offline }) {
       const archive = node.tar.cat(path, { signal, offline });

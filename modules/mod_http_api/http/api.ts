@@ -241,7 +241,7 @@ class TypedCall implements AnyCall {
     return this.#parsed.options;
   }
   get given() {
-    return this.#parsed.given.length;
+    return this.#parsed.given;
   }
   get files() {
     return this.#parsed.files;

@@ -43,6 +43,8 @@ export interface Argument {
   readonly stdin?: "lines" | "first";
   /** Passed to `run` as bytes, since percent-encoded values and bodies need not be valid UTF-8. */
   readonly bytes?: boolean;
+  /** Its values are content paths, which may be URIs where the level takes these: `run` gets paths. */
+  readonly path?: boolean;
   /** Its values are kept out of `diag/cmds` and of every log. */
   readonly secret?: boolean;
   /** Its values are paths of the mutable namespace: a command that has such arguments touches nothing else. */
@@ -196,8 +198,8 @@ export interface Group<O extends Options = Options> extends Dated {
 export interface Call<A, O> {
   readonly arguments: A;
   readonly options: O;
-  /** How many argument values were given, including any beyond the declared ones. */
-  readonly given: number;
+  /** All argument values as they were given, including any beyond the declared ones. */
+  readonly given: readonly string[];
   /** Empty unless the body is multipart. */
   readonly files: FileTree;
   /** Aborted when the client disconnects, or when `timeout` expires; then its reason is the error for the client. */

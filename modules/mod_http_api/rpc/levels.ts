@@ -24,6 +24,8 @@ export interface LevelTraits {
   /** Greatest chunk and block that are made, in bytes. */
   readonly maxChunk: number;
   readonly maxBlock: number;
+  /** Whose rules hold when a name is published. */
+  readonly publishing: LevelName;
   /** How lists of stored blocks name them: by the CID under which they were stored, or by their multihash. */
   readonly storedBlocks: "as stored" | "by multihash";
 }
@@ -41,6 +43,8 @@ export interface Frame {
   };
   /** Whether `;` separates pairs of a query; otherwise a pair with one is dropped. */
   readonly semicolons: boolean;
+  /** Whether content paths among the arguments may be written as URIs, such as `ipfs://CID/a`. */
+  readonly uris: boolean;
   /** Content types of bytes, by command; all others are text/plain. */
   readonly bytes: Readonly<Record<string, string | ((options: Readonly<Record<string, unknown>>) => string)>>;
 }
@@ -83,6 +87,7 @@ const zeroNine: Level = {
     exactNow: false,
     maxChunk: 1024 * 1024,
     maxBlock: 1024 * 1024,
+    publishing: "0.9",
     storedBlocks: "as stored",
   },
   frame: {
@@ -90,6 +95,7 @@ const zeroNine: Level = {
     moved: { status: 301, words: "Moved Permanently" },
     preflight: { status: 200, plainly: false },
     semicolons: true,
+    uris: false,
     bytes: {},
   },
   gone: {},
@@ -118,6 +124,7 @@ const zeroFortyThree: Level = {
     exactNow: true,
     maxChunk: 2_096_896,
     maxBlock: 2 * 1024 * 1024,
+    publishing: "0.43",
     storedBlocks: "by multihash",
   },
   frame: {
@@ -125,6 +132,7 @@ const zeroFortyThree: Level = {
     moved: { status: 307, words: "Temporary Redirect" },
     preflight: { status: 204, plainly: true },
     semicolons: false,
+    uris: true,
     bytes: {
       "block/get": "application/vnd.ipld.raw",
       "dag/export": "application/vnd.ipld.car",

@@ -2,7 +2,7 @@
  * Parses a query and a body into a typed call. Errors have the messages of the reference and are checked in its order.
  * Independent of HTTP, so that the command line can use the same parser.
  */
-import { quote } from "modhost/node";
+import { pathOfUri, quote } from "modhost/node";
 import { type Argument, type Command, type Group, isCommand, type Options, type TableNode } from "./command.ts";
 import { parseMediaType } from "./media_type.ts";
 import { convert } from "./option_values.ts";
@@ -46,6 +46,8 @@ export interface Body {
 export interface ParseOptions {
   /** Whether `;` separates pairs of the query; true by default. */
   readonly semicolons?: boolean;
+  /** Whether arguments that are content paths may be URIs; false by default. */
+  readonly uris?: boolean;
 }
 
 export interface Parsed {
@@ -66,7 +68,7 @@ export async function parse(
   { node, argument }: Found,
   query: string,
   body: Body,
-  { semicolons }: ParseOptions = {},
+  { semicolons, uris = false }: ParseOptions = {},
 ): Promise<Parsed> {
   const values: Value[] = argument === undefined ? [] : [argument];
   const flags = sort(node, pairsOf(query, semicolons), values);
@@ -86,7 +88,8 @@ export async function parse(
   const short = missingArgument(declared, values.length);
   if (short !== undefined) throw new Refusal(`argument ${quote(short)} is required`);
   const given = values.map(textOf);
-  return { path: node.path, entry, arguments: assign(declared, values), options, given, files, hasBody: isMultipart };
+  const assigned = assign(declared, values, uris);
+  return { path: node.path, entry, arguments: assigned, options, given, files, hasBody: isMultipart };
 }
 
 /** Splits the query: appends values of `arg` to `values` and returns known flags by long name. */
@@ -201,12 +204,13 @@ function missingArgument(declared: readonly Argument[], count: number): string |
 }
 
 /** Assigns values to arguments in order. An optional argument gets one only if enough remain for the required ones. */
-function assign(declared: readonly Argument[], values: readonly Value[]): Record<string, unknown> {
+function assign(declared: readonly Argument[], values: readonly Value[], uris: boolean): Record<string, unknown> {
   const assigned: Record<string, unknown> = {};
   let wanted = declared.filter(({ required }) => required === true).length;
   let at = 0;
-  for (const { name, required, variadic, bytes, default: preset } of declared) {
-    const as = (value: Value) => (bytes === true ? bytesOf(value) : textOf(value));
+  for (const { name, required, variadic, bytes, path, default: preset } of declared) {
+    const text = (value: Value) => (uris && path === true ? pathOfUri(textOf(value)) : textOf(value));
+    const as = (value: Value) => (bytes === true ? bytesOf(value) : text(value));
     if (required === true) wanted -= 1;
     if (variadic === true) assigned[name] = values.slice(at).map(as);
     else if (values.length - at > (required === true ? 0 : wanted)) assigned[name] = as(values[at++] as Value);

@@ -7,7 +7,6 @@ import type { IpnsPubsub } from "../network/ipns/ipns_pubsub.ts";
 import { inspectRecord, type RecordInspection, recordFault } from "../network/ipns_record/inspect.ts";
 import { readUpTo } from "../util/async/read_all.ts";
 import { NodeError } from "../util/errors.ts";
-import { parseDuration } from "../util/go/duration.ts";
 import {
   type ByteSource,
   type CallOptions,
@@ -20,6 +19,11 @@ import {
   recordOptions,
 } from "./common.ts";
 import { pathOf } from "./dns.ts";
+import { getRecord, MAX_RECORD_FILE, type NamePutOptions, putRecord, requireDelegates } from "./name_records.ts";
+import { type NameRules, timesOf } from "./name_times.ts";
+
+export type { NamePutOptions } from "./name_records.ts";
+export type { NameRules } from "./name_times.ts";
 
 export interface NamePublishOptions extends CallOptions {
   /** Check that the path can be resolved before publishing it; true by default. */
@@ -32,6 +36,18 @@ export interface NamePublishOptions extends CallOptions {
   readonly key?: string | undefined;
   /** While the node is offline, or connected to nobody, store the record on this machine instead of failing. */
   readonly allowOffline?: boolean | undefined;
+  /** Publish over the routers of `Ipns.DelegatedPublishers`. */
+  readonly allowDelegated?: boolean | undefined;
+  /** Number of the record, above that of the last one. */
+  readonly sequence?: bigint | number | undefined;
+  /** Sign as older programs check it, too; true by default. */
+  readonly v1compat?: boolean | undefined;
+  /**
+   * Whose rules hold; those of go-ipfs 0.9 by default. Kubo 0.43 has a lifetime of 48 hours and a TTL of 5 minutes,
+   * refuses times that make no sense, takes it for no failure that nobody is connected, and leaves a record of the same
+   * path that is valid for longer.
+   */
+  readonly rules?: NameRules | undefined;
   /** Encoding of the name: `b58mh`, or the multibase of a CID; `base36` by default. */
   readonly ipnsBase?: string | undefined;
 }
@@ -82,6 +98,15 @@ export interface NameInspectResult extends RecordInspection {
 }
 
 export interface NameApi {
+  /** The best record of a name that is found. @throws NodeError when there is none */
+  get(name: PeerName, options?: CallOptions): Promise<Uint8Array>;
+  /**
+   * Takes a record that was signed elsewhere: it is kept here, and handed to the peers closest to the name.
+   *
+   * @returns the path that it stands for; empty for bytes that are no record, which are taken with `force` and not kept
+   * @throws NodeError for bytes that are no record of that name, and for one that is not after the one here
+   */
+  put(name: PeerName, record: ByteSource, options?: NamePutOptions): Promise<{ name: PeerId; value: string }>;
   /** What stands in a record. @throws NodeError for bytes that are no record, and for a name that is none */
   inspect(record: ByteSource, options?: NameInspectOptions): Promise<NameInspectResult>;
   /**
@@ -102,9 +127,6 @@ export interface NameApi {
 
 const NAME_BASE = "base36";
 
-/** Bytes of a file that may be a record. */
-const MAX_RECORD_FILE = 1024 * 1024;
-
 export function nameApi(node: LowLevelNode): NameApi {
   return {
     async inspect(record, { verify } = {}) {
@@ -114,26 +136,37 @@ export function nameApi(node: LowLevelNode): NameApi {
       const name = parsePeerId(String(verify).replace(/^\/ipns\//, ""));
       return { ...inspection, bytes, validation: { name, fault: await recordFault(name, bytes) } };
     },
+    get: (name, options) => getRecord(node, name, options),
+    put: (name, record, options) => putRecord(node, name, record, options),
     async publish(
       value,
-      { resolve = true, lifetime, ttl, key: keyName = "self", allowOffline, ipnsBase, ...options } = {},
+      { resolve = true, lifetime, ttl, key: keyName = "self", allowOffline, ipnsBase, rules = "0.9", ...options } = {},
     ) {
       const path = pathText(value);
       const how = reading(options);
+      requireDelegates(node, { allowOffline, allowDelegated: options.allowDelegated });
       const encode = peerIdEncoder(ipnsBase ?? NAME_BASE);
-      const times = {
-        lifetime: lifetime === undefined ? undefined : lifetimeOf(lifetime),
-        ttl: ttl === undefined ? undefined : Math.max(0, milliseconds(ttl)),
-      };
+      const times = timesOf(rules)(lifetime, ttl);
       if (resolve) await node.reader(how)((await node.resolve(path, how)).cid);
       // The content of the node's own names is then changed below /ipns only.
       if (await node.mounts.hasNames()) throw new NodeError("cannot manually publish while IPNS is mounted");
       if (!node.online && allowOffline !== true) {
-        throw new NodeError("can't publish while offline: pass `--allow-offline` to override");
+        const delegates = " or `--allow-delegated` if Ipns.DelegatedPublishers are set up";
+        const remedy = `pass \`--allow-offline\` to override${rules === "0.9" ? "" : delegates}`;
+        throw new NodeError(`can't publish while offline: ${remedy}`);
       }
       fullPath(path);
       const key = await node.names.key(keyName);
-      return { name: encode(key.id), value: await node.names.publish(key, path, { ...how, ...times, allowOffline }) };
+      const { sequence, v1compat = true } = options;
+      const published = await node.names.publish(key, path, {
+        ...how,
+        ...times,
+        sequence: sequence === undefined ? undefined : BigInt(sequence),
+        versions: v1compat ? "both" : "V2",
+        keepBetter: rules !== "0.9",
+        allowOffline: allowOffline === true || rules !== "0.9",
+      });
+      return { name: encode(key.id), value: published };
     },
     async *resolve(given, { recursive = true, nocache, stream = true, ...options } = {}) {
       const name = String(given ?? node.repo.identity.peerId);
@@ -143,16 +176,6 @@ export function nameApi(node: LowLevelNode): NameApi {
     },
     pubsub: namePubsubApi(node),
   };
-}
-
-const milliseconds = (time: number | string): number => (typeof time === "number" ? time : parseDuration(time));
-
-function lifetimeOf(time: number | string): number {
-  try {
-    return milliseconds(time);
-  } catch (error) {
-    throw new NodeError(`error parsing lifetime option: ${(error as Error).message}`, { cause: error });
-  }
 }
 
 function namePubsubApi(node: LowLevelNode): NamePubsubApi {

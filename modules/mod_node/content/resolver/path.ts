@@ -44,11 +44,11 @@ const MAX_PATH_LENGTH = 64 * 1024;
 /** Characters of a longer one that are shown. */
 const SHOWN_LENGTH = 100;
 
-/** `ipfs://CID/a`, `ipns:NAME` and the like as paths. */
-const withoutScheme = (text: string): string => {
+/** `ipfs://CID/a`, `ipns:NAME` and the like as paths; any other text as it is. */
+export function pathOfUri(text: string): string {
   const [whole, scheme] = /^(ip[fn]s|ipld):\/{0,2}/i.exec(text) ?? [];
   return whole === undefined ? text : `/${scheme?.toLowerCase()}/${text.slice(whole.length)}`;
-};
+}
 
 /** @throws NodeError with the reference's text */
 export function parsePath(text: string): ContentPath {
@@ -56,7 +56,7 @@ export function parsePath(text: string): ContentPath {
     const reason = `its ${text.length} characters are more than the ${MAX_PATH_LENGTH} that a path may have`;
     throw failure("INVALID_PATH", { path: quote(`${text.slice(0, SHOWN_LENGTH)}…`), reason });
   }
-  const parts = withoutScheme(text).split("/");
+  const parts = text.split("/");
   if (parts[0] !== "") return bare(text, parts);
   if (parts.length < 3) throw invalid(text, "path does not begin with '/'", "components");
   const word = parts[1] as string;
@@ -73,9 +73,8 @@ export function parsePath(text: string): ContentPath {
  *
  * @throws NodeError as `parsePath`
  */
-export function fullPath(given: string): string {
-  const { namespace } = parsePath(given);
-  const text = withoutScheme(given);
+export function fullPath(text: string): string {
+  const { namespace } = parsePath(text);
   return text.startsWith("/") ? text.replace(/^\/[^/]*/, `/${namespace}`) : `/ipfs/${text}`;
 }
 

@@ -49,6 +49,12 @@ export interface PublishOptions {
   readonly offline?: boolean | undefined;
   /** That there is no peer to take the record is no failure. */
   readonly allowOffline?: boolean | undefined;
+  /** Number of the record, above that of the last one; by default one more when the value differs. */
+  readonly sequence?: bigint | undefined;
+  /** Versions of its signatures; both by default. */
+  readonly versions?: "both" | "V2" | undefined;
+  /** Where the last record of the same value is valid for longer, it stays, and that is no failure. */
+  readonly keepBetter?: boolean | undefined;
   readonly signal?: AbortSignal | undefined;
 }
 
@@ -169,7 +175,7 @@ export class Names {
    * unless `allowOffline` is set
    */
   async publish(key: Key, text: string, options: PublishOptions = {}): Promise<string> {
-    const { lifetime = DEFAULT_LIFETIME_MS, ttl = 0, signal = never } = options;
+    const { lifetime = DEFAULT_LIFETIME_MS, ttl = 0, sequence, versions, signal = never } = options;
     const path = fullPath(text);
     const online = await this.#onlineUnless(options);
     const claim = {
@@ -182,9 +188,14 @@ export class Names {
     const found = isFirst ? await this.#findLastRecord(key.id, signal) : undefined;
     const sign = async (last: PublishedRecord | undefined) => {
       const before = latest(last?.record, found);
-      const made = await signRecord(key, { ...claim, sequence: nextSequence(before, claim.value) });
+      if (sequence !== undefined && before !== undefined && sequence <= before.sequence) {
+        throw new NodeError("sequence number must be greater than the current record sequence");
+      }
+      const number = sequence ?? nextSequence(before, claim.value);
+      const made = await signRecord(key, { ...claim, sequence: number }, versions);
       await checkRecord(key.id, made);
       if (last !== undefined && (await isValidRecord(key.id, last.bytes)) && compareRecords(last.bytes, made) > 0) {
+        if (options.keepBetter === true) return last.bytes;
         const what = online === undefined ? "record with an older one" : "value with an older value";
         throw new NodeError(`can't replace a newer ${what}`);
       }
@@ -242,12 +253,16 @@ export class Names {
 
   /**
    * Takes a record that the owner of a name has signed elsewhere: it is kept here as those of peers are, and handed on to
-   * the peers closest to the name.
+   * the peers closest to the name. With `allowOffline` it is kept here alone where there is no DHT.
    *
    * @throws NodeError for a record that is not valid or older than the one here; OFFLINE_COMMAND without a DHT, unless it
    * is the one here
    */
-  async put(id: PeerId, bytes: Uint8Array, { signal = never }: Pick<RecordOptions, "signal"> = {}): Promise<void> {
+  async put(
+    id: PeerId,
+    bytes: Uint8Array,
+    { signal = never, allowOffline = false }: Pick<PublishOptions, "signal" | "allowOffline"> = {},
+  ): Promise<void> {
     const { signatureV2 } = await checkRecord(id, bytes);
     if (signatureV2.length === 0) throw new NodeError("record has no signature of version 2");
     const known = await this.record(id, { offline: true });
@@ -256,6 +271,10 @@ export class Names {
     const online = await this.#onlineUnless();
     if (online?.transports.hasTable !== true) {
       if (order === 0) return;
+      if (allowOffline) {
+        await this.#published.update(id, async (last) => better(last?.bytes, bytes), signal);
+        return;
+      }
       throw new NodeError("this node has no DHT to put a record into", { code: "OFFLINE_COMMAND" });
     }
     online.cache.delete(id.toString());
@@ -325,6 +344,10 @@ export class Names {
 function latest(one: IpnsRecord | undefined, other: IpnsRecord | undefined): IpnsRecord | undefined {
   return other !== undefined && (one === undefined || other.sequence > one.sequence) ? other : one;
 }
+
+/** Of two records of one name the better one. */
+const better = (last: Uint8Array | undefined, given: Uint8Array): Uint8Array =>
+  last !== undefined && compareRecords(last, given) > 0 ? last : given;
 
 function idIn(text: string): PeerId | undefined {
   try {

@@ -4,7 +4,7 @@ import type { PeerId } from "../../formats/peer_id.ts";
 import type { MetadataStore } from "../../storage/metadata/store.ts";
 import { KeyedMutex } from "../../util/async/keyed_mutex.ts";
 import { publishedKey } from "../ipns_record/keys.ts";
-import { decodeRecord, type IpnsRecord } from "../ipns_record/record.ts";
+import { type IpnsRecord, readRecord } from "../ipns_record/record.ts";
 
 /** A record, encoded and decoded. */
 export interface PublishedRecord {
@@ -53,7 +53,7 @@ export class PublishedRecords {
 function decoded(bytes: Uint8Array | undefined): PublishedRecord | undefined {
   if (bytes === undefined) return undefined;
   try {
-    return { bytes, record: decodeRecord(bytes) };
+    return { bytes, record: readRecord(bytes) };
   } catch {
     return undefined;
   }

@@ -125,7 +125,8 @@ export class Republisher {
   #renewed(key: Key, last: PublishedRecord | undefined): Promise<Uint8Array> {
     if (last === undefined) throw new NodeError("its record is gone");
     const [end, least] = [parseTimestamp(last.record.validity) ?? 0n, timestampAfter(this.#settings.lifetime)];
-    return signRecord(key, { ...last.record, validity: formatTimestamp(end > least ? end : least) });
+    const versions = last.record.signatureV1.length > 0 ? "both" : "V2";
+    return signRecord(key, { ...last.record, validity: formatTimestamp(end > least ? end : least) }, versions);
   }
 
   #log(message: string): void {

@@ -5,7 +5,7 @@ import { peerIdOf } from "../../storage/keystore/key.ts";
 import { isSignedBy } from "../../storage/keystore/signing.ts";
 import { failure, NodeError } from "../../util/errors.ts";
 import { inlinesPublicKey } from "./keys.ts";
-import { decodeRecord, type IpnsRecord, signedByV1, signedByV2 } from "./record.ts";
+import { type IpnsRecord, readRecord, signedByV1, signedByV2 } from "./record.ts";
 import { parseTimestamp, timestampAfter } from "./timestamp.ts";
 
 /**
@@ -15,7 +15,7 @@ import { parseTimestamp, timestampAfter } from "./timestamp.ts";
  * @throws NodeError in the words of go-ipfs
  */
 export async function checkRecord(name: PeerId, bytes: Uint8Array, now = timestampAfter(0)): Promise<IpnsRecord> {
-  const record = decodeRecord(bytes);
+  const record = readRecord(bytes);
   const key = publicKeyFor(name, record);
   const [message, signature] =
     record.signatureV2.length > 0
@@ -87,7 +87,7 @@ function fieldOf(data: Value, name: string): Value {
  * sequence, then the later end, then the larger bytes. Both are valid records of the same name.
  */
 export function compareRecords(one: Uint8Array, other: Uint8Array): number {
-  const [a, b] = [decodeRecord(one), decodeRecord(other)];
+  const [a, b] = [readRecord(one), readRecord(other)];
   const signed = Number(a.signatureV2.length > 0) - Number(b.signatureV2.length > 0);
   if (signed !== 0) return signed;
   if (a.sequence !== b.sequence) return a.sequence > b.sequence ? 1 : -1;

@@ -1,9 +1,8 @@
 /** What stands in an IPNS record, for `name inspect`. */
-import { decodeCbor, type Value } from "../../formats/dag_cbor/value.ts";
 import type { PeerId } from "../../formats/peer_id.ts";
 import { NodeError } from "../../util/errors.ts";
 import { checkRecord } from "./check.ts";
-import { decodeRecord } from "./record.ts";
+import { decodeRecord, signedFields } from "./record.ts";
 
 export interface RecordInspection {
   /** As they are signed. */
@@ -26,18 +25,9 @@ export interface RecordInspection {
 export function inspectRecord(bytes: Uint8Array): RecordInspection {
   const record = decoded(bytes);
   if (record.data.length === 0) throw malformed("record is missing the dag-cbor data field");
-  const data = decodeCbor(record.data);
-  const field = (name: string): Value | undefined => (data instanceof Map ? data.get(name) : undefined);
-  const text = (name: string) => Buffer.from((field(name) ?? new Uint8Array()) as Uint8Array).toString();
-  const number = (name: string) => BigInt((field(name) ?? 0n) as bigint);
+  const fields = signedFields(record.data);
   return {
-    entry: {
-      value: text("Value"),
-      validityType: Number(number("ValidityType")),
-      validity: text("Validity"),
-      sequence: number("Sequence"),
-      ttl: number("TTL"),
-    },
+    entry: { ...fields, value: Buffer.from(fields.value).toString() },
     size: bytes.length,
     signatures: record.signatureV1.length > 0 ? "V1+V2" : "V2",
   };
@@ -47,7 +37,7 @@ function decoded(bytes: Uint8Array) {
   try {
     return decodeRecord(bytes);
   } catch {
-    throw malformed("proto: cannot parse invalid wire-format data");
+    throw malformed("proto:\u00a0cannot parse invalid wire-format data");
   }
 }
 

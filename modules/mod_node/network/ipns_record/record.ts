@@ -1,5 +1,5 @@
 /** IPNS records as bytes, as in the IPNS record specification: protobuf, with the same fields again as DAG-CBOR. */
-import { encodeCbor, type Value } from "../../formats/dag_cbor/value.ts";
+import { decodeCbor, encodeCbor, type Value } from "../../formats/dag_cbor/value.ts";
 import { FieldReader, fieldLength, wireBytes, wireVarint } from "../../formats/protobuf/fields.ts";
 import { writeVarint } from "../../formats/protobuf/varint.ts";
 import { NodeError } from "../../util/errors.ts";
@@ -78,8 +78,57 @@ export function decodeRecord(bytes: Uint8Array): IpnsRecord {
   return record;
 }
 
+/**
+ * The record as its signature of version 2 has it: one without a signature of version 1 may have its fields as DAG-CBOR
+ * only.
+ *
+ * @throws NodeError for bytes that are no record
+ */
+export function readRecord(bytes: Uint8Array): IpnsRecord {
+  const record = decodeRecord(bytes);
+  if (record.data.length === 0 || record.signatureV1.length > 0 || record.value.length > 0) return record;
+  return { ...record, ...signedFields(record.data) };
+}
+
+/** What version 2 signs; of fields that are missing the empty value. @throws NodeError for bytes that are no DAG-CBOR */
+export function signedFields(data: Uint8Array): RecordFields & Pick<IpnsRecord, "validityType"> {
+  const fields = cborOf(data);
+  const field = (name: string): Value | undefined => (fields instanceof Map ? fields.get(name) : undefined);
+  const bytes = (name: string) => {
+    const value = field(name);
+    return value instanceof Uint8Array ? value : none;
+  };
+  const number = (name: string) => {
+    const value = field(name);
+    return typeof value === "bigint" || Number.isInteger(value) ? BigInt(value as bigint | number) : 0n;
+  };
+  return {
+    value: bytes("Value"),
+    validityType: Number(number("ValidityType")),
+    validity: Buffer.from(bytes("Validity")).toString(),
+    sequence: number("Sequence"),
+    ttl: number("TTL"),
+  };
+}
+
+function cborOf(data: Uint8Array): Value {
+  try {
+    return decodeCbor(data);
+  } catch (error) {
+    throw malformed(error);
+  }
+}
+
+/** The numbers of the fields of a record with a signature of version 2 alone. */
+const FIELDS_V2: ReadonlySet<number> = new Set([FIELD.publicKey, FIELD.signatureV2, FIELD.data]);
+
+/** As it is when it has a signature of version 2 alone: what that signs is in `data`. */
+export const encodeRecordV2 = (record: IpnsRecord): Uint8Array => encodeFields(record, FIELDS_V2);
+
 /** Fields in order of their numbers; as in go-ipfs, integers are written even when they are zero. */
-export function encodeRecord(record: IpnsRecord): Uint8Array {
+export const encodeRecord = (record: IpnsRecord): Uint8Array => encodeFields(record);
+
+function encodeFields(record: IpnsRecord, only?: ReadonlySet<number>): Uint8Array {
   const fields: readonly (readonly [field: number, content: Uint8Array | bigint])[] = [
     [FIELD.value, record.value],
     [FIELD.signatureV1, record.signatureV1],
@@ -92,6 +141,7 @@ export function encodeRecord(record: IpnsRecord): Uint8Array {
     [FIELD.data, record.data],
   ];
   const parts = fields.flatMap(([field, content]) => {
+    if (only?.has(field) === false) return [];
     if (typeof content === "bigint") return [Uint8Array.of(field * 8 + wireVarint), varint(content)];
     if (content.length === 0) return [];
     const head = new Uint8Array(fieldLength(content.length) - content.length);

@@ -5,6 +5,7 @@ import { inlinesPublicKey } from "./keys.ts";
 import {
   encodeRecord,
   encodeRecordData,
+  encodeRecordV2,
   type IpnsRecord,
   type RecordFields,
   signedByV1,
@@ -13,8 +14,12 @@ import {
 
 const none = new Uint8Array(0);
 
-/** A record of the name of `key`, with the signatures of versions 1 and 2. */
-export async function signRecord(key: Key, fields: RecordFields): Promise<Uint8Array> {
+/** A record of the name of `key`, with the signatures of versions 1 and 2, or of version 2 alone. */
+export async function signRecord(
+  key: Key,
+  fields: RecordFields,
+  versions: "both" | "V2" = "both",
+): Promise<Uint8Array> {
   const data = encodeRecordData(fields);
   const [signatureV1, signatureV2] = await Promise.all([
     signWith(key.bytes, signedByV1(fields)),
@@ -28,7 +33,7 @@ export async function signRecord(key: Key, fields: RecordFields): Promise<Uint8A
     data,
     publicKey: inlinesPublicKey(key.id) ? none : key.publicKey,
   };
-  return encodeRecord(record);
+  return versions === "both" ? encodeRecord(record) : encodeRecordV2(record);
 }
 
 /** The sequence number of the next record: one more than the last when the value differs. */

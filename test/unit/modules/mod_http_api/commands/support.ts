@@ -12,13 +12,17 @@ export interface Called {
   readonly lines: readonly unknown[];
 }
 
+type Files = Readonly<Record<string, string | Uint8Array<ArrayBuffer>>>;
+
 export interface RpcHost extends TestHost {
   /** Files by name make a multipart body. */
-  call(path: string, files?: Readonly<Record<string, string>>): Promise<Called>;
+  call(path: string, files?: Files): Promise<Called>;
+  /** The body of an answer as it is. */
+  bytes(path: string): Promise<Uint8Array<ArrayBuffer>>;
   /** The one value of an answer. */
   value<T = Record<string, unknown>>(path: string): Promise<T>;
   /** Text and status of a failure. */
-  failure(path: string, files?: Readonly<Record<string, string>>): Promise<readonly [status: number, message: unknown]>;
+  failure(path: string, files?: Files): Promise<readonly [status: number, message: unknown]>;
 }
 
 const rpcOptions = { modules_enabled: ["http", "http_api"], https_ports: [], node_offline: true };
@@ -29,11 +33,14 @@ export async function startRpc(config: Record<string, unknown> = {}, setup: Part
     ...setup,
     config: setup.config ?? { ...rpcOptions, ...config },
   });
+  const ask = (path: string, body: FormData | null) => {
+    const url = `http://127.0.0.1:${host.http}/api/v0/${path}`;
+    return fetch(url, { method: "POST", body, headers: { connection: "close" } });
+  };
   const call: RpcHost["call"] = async (path, files) => {
     const body = files === undefined ? null : new FormData();
     for (const [name, content] of Object.entries(files ?? {})) body?.append("file", new File([content], name));
-    const url = `http://127.0.0.1:${host.http}/api/v0/${path}`;
-    const answer = await fetch(url, { method: "POST", body, headers: { connection: "close" } });
+    const answer = await ask(path, body);
     const text = await answer.text();
     const isJson = answer.headers.get("content-type")?.includes("json") === true;
     const lines = isJson ? text.split("\n").filter((line) => line !== "") : [];
@@ -41,12 +48,13 @@ export async function startRpc(config: Record<string, unknown> = {}, setup: Part
   };
   return Object.assign(host, {
     call,
+    bytes: async (path: string) => new Uint8Array(await (await ask(path, null)).arrayBuffer()),
     async value<T>(path: string) {
       const { lines, text, status } = await call(path);
       if (status !== 200 || lines.length !== 1) throw new Error(`${path} was answered with ${status}: ${text}`);
       return lines[0] as T;
     },
-    async failure(path: string, files?: Readonly<Record<string, string>>) {
+    async failure(path: string, files?: Files) {
       const { status, lines, text } = await call(path, files);
       const [first] = lines as { Message?: unknown }[];
       return [status, first?.Message ?? text] as const;

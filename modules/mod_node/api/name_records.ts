@@ -1,0 +1,106 @@
+/** Records of names as they are: getting them, and taking those that were signed elsewhere. */
+import { type PeerId, parsePeerId } from "../formats/peer_id.ts";
+import type { LowLevelNode } from "../low_level_node.ts";
+import { inspectRecord, type RecordInspection, recordFault } from "../network/ipns_record/inspect.ts";
+import { MAX_RECORD_SIZE } from "../network/ipns_record/record.ts";
+import { NOT_FOUND_TEXT } from "../network/kad/events.ts";
+import { readUpTo } from "../util/async/read_all.ts";
+import { failure, NodeError } from "../util/errors.ts";
+import { type ByteSource, type CallOptions, type PeerName, piecesOf, reading } from "./common.ts";
+
+export interface NamePutOptions extends CallOptions {
+  /** Take any bytes, and any number of the record. */
+  readonly force?: boolean | undefined;
+  /** While the node is offline, keep the record on this machine instead of failing. */
+  readonly allowOffline?: boolean | undefined;
+  /** Publish over the routers of `Ipns.DelegatedPublishers`. */
+  readonly allowDelegated?: boolean | undefined;
+}
+
+/** Bytes of a file that may be a record. */
+export const MAX_RECORD_FILE = 1024 * 1024;
+
+const withoutNamespace = (name: PeerName): string => String(name).replace(/^\/ipns\//, "");
+
+/** @throws NodeError when there is none */
+export async function getRecord(node: LowLevelNode, name: PeerName, options: CallOptions = {}): Promise<Uint8Array> {
+  const found = await node.names.record(parsePeerId(withoutNamespace(name)), reading(options));
+  if (found === undefined) throw node.online ? new NodeError(NOT_FOUND_TEXT) : failure("OFFLINE");
+  return found.bytes;
+}
+
+/** @throws NodeError as `NameApi.put` */
+export async function putRecord(
+  node: LowLevelNode,
+  given: PeerName,
+  record: ByteSource,
+  { force = false, allowOffline, allowDelegated, ...options }: NamePutOptions = {},
+): Promise<{ name: PeerId; value: string }> {
+  requireDelegates(node, { allowOffline, allowDelegated });
+  const name = nameOf(given);
+  const bytes = await readUpTo(piecesOf(record), MAX_RECORD_FILE);
+  if (bytes.length === 0) throw new NodeError("record is empty");
+  if (!force) await requireNext(node, name, bytes);
+  if (!node.online && allowOffline !== true) {
+    const delegates = "`--allow-delegated` if Ipns.DelegatedPublishers are set up";
+    throw new NodeError(`can't put while offline: pass \`--allow-offline\` to store locally or ${delegates}`);
+  }
+  const { signal } = reading(options);
+  await node.names.put(name, bytes, { signal, allowOffline }).catch((error: unknown) => {
+    if (!force || !NodeError.is(error)) throw error;
+  });
+  return { name, value: valueIn(bytes) };
+}
+
+/** The path that a record stands for; empty for bytes that are none. */
+function valueIn(bytes: Uint8Array): string {
+  try {
+    return inspectRecord(bytes).entry.value;
+  } catch {
+    return "";
+  }
+}
+
+/** @throws NodeError for bytes that are no record of that name, and for one that is not after the one here */
+async function requireNext(node: LowLevelNode, name: PeerId, bytes: Uint8Array): Promise<void> {
+  if (bytes.length > MAX_RECORD_SIZE) {
+    throw new NodeError(`record exceeds maximum size of ${MAX_RECORD_SIZE} bytes, use --force to skip size check`);
+  }
+  const { entry } = recordIn(bytes);
+  const fault = await recordFault(name, bytes);
+  if (fault !== undefined) throw new NodeError(`record validation failed: ${fault}`);
+  const known = await node.names.record(name, { offline: true });
+  if (known === undefined || known.sequence < entry.sequence || Buffer.compare(known.bytes, bytes) === 0) return;
+  const order = `existing IPNS record has sequence ${known.sequence} >= new record sequence ${entry.sequence}`;
+  throw new NodeError(`${order}, use 'ipfs name put --force' to skip this check`);
+}
+
+function recordIn(bytes: Uint8Array): RecordInspection {
+  try {
+    return inspectRecord(bytes);
+  } catch (error) {
+    throw new NodeError(`invalid IPNS record: ${(error as Error).message}`, { cause: error });
+  }
+}
+
+function nameOf(given: PeerName): PeerId {
+  try {
+    return parsePeerId(withoutNamespace(given));
+  } catch (error) {
+    const reason = (error as NodeError).details?.later;
+    const text = reason === undefined ? (error as Error).message : `failed to parse peer ID: ${reason}`;
+    throw new NodeError(`invalid IPNS name: ${text}`, { cause: error });
+  }
+}
+
+/** @throws NodeError where both ways are asked for, or publishers that nobody has configured */
+export function requireDelegates(
+  { repo }: Pick<LowLevelNode, "repo">,
+  { allowOffline, allowDelegated }: Pick<NamePutOptions, "allowOffline" | "allowDelegated">,
+): void {
+  if (allowDelegated !== true) return;
+  if (allowOffline === true) throw new NodeError("cannot use both --allow-offline and --allow-delegated flags");
+  if ((repo.config.value("Ipns.DelegatedPublishers") ?? []).length > 0) return;
+  const remedy = "add Ipns.DelegatedPublishers or use --allow-offline for local-only publishing";
+  throw new NodeError(`no delegated publishers configured: ${remedy}`);
+}
