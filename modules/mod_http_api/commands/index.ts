@@ -37,7 +37,8 @@ import { commands as resolve } from "./resolve.ts";
 import { commands as routing } from "./routing.ts";
 import { commands as shutdown } from "./shutdown.ts";
 import { commands as stats } from "./stats.ts";
-import { commands as swarm } from "./swarm.ts";
+import { commands as swarm, today as swarmToday } from "./swarm.ts";
+import { commands as kept } from "./swarm_today.ts";
 import { commands as tar } from "./tar.ts";
 import { commands as update } from "./update.ts";
 import { commands as urlstore } from "./urlstore.ts";
@@ -78,6 +79,7 @@ const others = [
   routing,
   stats,
   swarm,
+  kept,
   mount,
   update,
   tar,
@@ -98,6 +100,7 @@ const today = [
   nameToday,
   pinToday,
   removingToday,
+  swarmToday,
   commandsIn(encoded),
 ];
 

@@ -19,32 +19,93 @@ const flag = (help: string) => ({ type: "bool", help }) as const satisfies Optio
 
 const directions = { unknown: 0, inbound: 1, outbound: 2 } as const;
 
+const streams = nullable([fields("streamInfo", { Protocol: "string" })]);
+/** What a peer says of itself; nothing unless it was asked for. */
+const identified = fields("IdOutput", {
+  ID: "string",
+  PublicKey: "string",
+  Addresses: nullable(["string"]),
+  AgentVersion: "string",
+  Protocols: nullable(["string"]),
+});
 const connInfo = fields("connInfo", {
   Addr: "string",
   Peer: "string",
   Latency: "string",
   Muxer: "string",
   Direction: "int",
-  Streams: nullable([fields("streamInfo", { Protocol: "string" })]),
+  Streams: streams,
+  "Identify?+": identified,
 });
 type ShownPeer = ValueOf<typeof connInfo>;
 
-const shownPeer = ({ addr, peer, latency, muxer, direction, streams }: SwarmPeersResult): ShownPeer => ({
+const shownPeer = (
+  { addr, peer, latency, muxer, direction, streams, identify }: SwarmPeersResult,
+  isAsked: boolean | undefined,
+): ShownPeer => ({
   Addr: String(addr),
   Peer: String(peer),
   Latency: latency,
   Muxer: muxer,
   Direction: directions[direction ?? "unknown"],
   Streams: streams,
+  ...(isAsked === true && { Identify: told(identify) }),
 });
 
-function peerLine({ Addr, Peer, Latency, Direction, Streams }: ShownPeer): string {
+const told = (identify: SwarmPeersResult["identify"]): ValueOf<typeof identified> => ({
+  ID: String(identify?.id ?? ""),
+  PublicKey: identify?.publicKey ?? "",
+  Addresses: identify?.addresses ? texts(identify.addresses) : null,
+  AgentVersion: identify?.agentVersion ?? "",
+  Protocols: identify?.protocols ?? null,
+});
+
+/** The same, without what was not asked for. */
+const connInfoToday = fields("connInfo", {
+  Addr: "string",
+  Peer: "string",
+  "Latency?": "string",
+  "Direction?": "int",
+  "Streams?": streams,
+  Identify: identified,
+});
+
+function shownPeerToday(result: SwarmPeersResult): ValueOf<typeof connInfoToday> {
+  const { Addr, Peer, Latency, Direction, Streams } = shownPeer(result, false);
+  return {
+    Addr,
+    Peer,
+    ...(Latency !== "" && { Latency }),
+    ...(Direction !== directions.unknown && { Direction }),
+    ...(Streams !== null && { Streams }),
+    Identify: told(result.identify),
+  };
+}
+
+function peerLine({
+  Addr,
+  Peer,
+  Latency = "",
+  Direction = directions.unknown,
+  Streams,
+}: Pick<ShownPeer, "Addr" | "Peer"> & Partial<ShownPeer>): string {
   const words = [`${Addr}/p2p/${Peer}`];
   if (Latency !== "") words.push(Latency);
   if (Direction !== directions.unknown) words.push(Direction === directions.inbound ? "inbound" : "outbound");
   const streams = (Streams ?? []).map(({ Protocol }) => `  ${Protocol || "<no protocol name>"}`);
   return lines([words.join(" "), ...streams]);
 }
+
+const peersAbout = {
+  help: "Lists the open connections.",
+  options: {
+    verbose: verbose("Tell all there is to tell."),
+    streams: flag("Tell the streams, too."),
+    latency: flag("Tell the latency, too."),
+    direction: flag("Tell who opened it, too."),
+    identify: { ...flag("Tell what the peers say of themselves, too."), since: "0.43" },
+  },
+} as const;
 
 export const commands = {
   swarm: defineGroup({ help: "Manage the connections to peers." }),
@@ -106,15 +167,21 @@ export const commands = {
     run: async ({ node, arguments: { address } }) => ({ Strings: await node.swarm.filters.rm(address) }),
   }),
   "swarm/peers": readCommand({
-    help: "Lists the open connections.",
-    options: {
-      verbose: verbose("Tell all there is to tell."),
-      streams: flag("Tell the streams, too."),
-      latency: flag("Tell the latency, too."),
-      direction: flag("Tell who opened it, too."),
-    },
+    ...peersAbout,
     returns: value(fields("connInfos", { Peers: nullable([connInfo]) })),
-    run: async ({ node, options }) => ({ Peers: orNull((await node.swarm.peers(options)).map(shownPeer)) }),
+    run: async ({ node, options }) => ({
+      Peers: orNull((await node.swarm.peers(options)).map((peer) => shownPeer(peer, options.identify))),
+    }),
+    text: ({ Peers: peers }) => (peers ?? []).map(peerLine).join(""),
+  }),
+} satisfies Commands;
+
+/** Those of Kubo 0.43. */
+export const today = {
+  "swarm/peers": readCommand({
+    ...peersAbout,
+    returns: value(fields("connInfos", { Peers: nullable([connInfoToday]) })),
+    run: async ({ node, options }) => ({ Peers: orNull((await node.swarm.peers(options)).map(shownPeerToday)) }),
     text: ({ Peers: peers }) => (peers ?? []).map(peerLine).join(""),
   }),
 } satisfies Commands;

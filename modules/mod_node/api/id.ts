@@ -2,6 +2,7 @@
 import { type PeerId, parsePeerId } from "../formats/peer_id.ts";
 import type { LowLevelNode } from "../low_level_node.ts";
 import { type Multiaddr, parseMultiaddr, withPeer } from "../network/swarm/multiaddr.ts";
+import type { Swarm } from "../network/swarm/swarm.ts";
 import { keyText, publicKeyText } from "../storage/repo/identity.ts";
 import { agentVersion, protocolVersion } from "../util/agent_version.ts";
 import { NodeError } from "../util/errors.ts";
@@ -85,6 +86,11 @@ async function other(node: LowLevelNode, id: PeerId, signal: AbortSignal): Promi
     const hasNobodyToAsk = NodeError.is(error) && error.code === "ROUTING_TABLE_EMPTY";
     throw hasNobodyToAsk ? new NodeError(OFFLINE_TEXT, { cause: error }) : error;
   }
+  return toldBy(swarm, id);
+}
+
+/** What a peer has told of itself. */
+export async function toldBy(swarm: Pick<Swarm, "peerInfo">, id: PeerId): Promise<IdResult> {
   const { publicKey, addresses, protocols, ...told } = await swarm.peerInfo(id);
   return {
     ...told,

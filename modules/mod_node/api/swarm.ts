@@ -2,12 +2,23 @@
 import type { Connection } from "@libp2p/interface";
 import { type PeerId, parsePeerId } from "../formats/peer_id.ts";
 import type { LowLevelNode } from "../low_level_node.ts";
-import { type Multiaddr, parseMultiaddr, transportOf, withPeer } from "../network/swarm/multiaddr.ts";
+import {
+  byPeer,
+  type Multiaddr,
+  parseMultiaddr,
+  parsePeerAddress,
+  transportOf,
+  withPeer,
+} from "../network/swarm/multiaddr.ts";
 import { resolvePeers } from "../network/swarm/resolve_peers.ts";
+import type { Resources } from "../network/swarm/resources.ts";
 import type { Swarm } from "../network/swarm/swarm.ts";
 import { NodeError } from "../util/errors.ts";
 import { formatDuration } from "../util/go/duration.ts";
-import { type Address, type CallOptions, callSignal, listOf } from "./common.ts";
+import { type Address, type CallOptions, callSignal, listOf, type PeerName } from "./common.ts";
+import { type IdResult, toldBy } from "./id.ts";
+
+export type { ResourceScope, Resources, ResourceUse } from "../network/swarm/resources.ts";
 
 export interface SwarmAddrsResult {
   readonly id: PeerId;
@@ -26,6 +37,8 @@ export interface SwarmPeersOptions extends CallOptions {
   readonly streams?: boolean | undefined;
   readonly latency?: boolean | undefined;
   readonly direction?: boolean | undefined;
+  /** Also report what the peers say of themselves. */
+  readonly identify?: boolean | undefined;
   /** Also report `agentVersion` and `opened`, which the RPC API does not have; not part of `verbose`. */
   readonly details?: boolean | undefined;
 }
@@ -45,6 +58,8 @@ export interface SwarmPeersResult {
    * Who opened the connection; undefined without `direction`. The client libraries misread this field of the RPC API.
    */
   readonly direction: Connection["direction"] | undefined;
+  /** What the peer says of itself; undefined without `identify`, and `verbose` implies it. */
+  readonly identify?: IdResult;
   /** What the peer says it is, empty until then; undefined without `details`. */
   readonly agentVersion?: string;
   /** When it was opened; undefined without `details`. */
@@ -58,6 +73,41 @@ export interface SwarmFiltersApi {
   add(range: string | readonly string[], options?: CallOptions): Promise<readonly string[]>;
   /** Removes ranges, or all with `all`; resolves to the ranges removed from the configuration, null if it had none. */
   rm(range: string | readonly string[], options?: CallOptions): Promise<readonly string[] | null>;
+}
+
+/** A peer to which a connection is kept. */
+export interface PeeringPeer {
+  readonly id: PeerId;
+  /** Without the id; empty where routing is asked. */
+  readonly addrs: readonly Multiaddr[];
+}
+
+export interface SwarmPeeringApi {
+  /**
+   * Keeps a connection to the peer of each address, which ends in its id: it is dialled at once and whenever the
+   * connection is lost, also after a restart. Addresses take the place of former ones. Resolves to the peers, each once.
+   *
+   * @throws NodeError `invalid p2p multiaddr`, `failed to parse multiaddr …`
+   */
+  add(address: Address | readonly Address[], options?: CallOptions): Promise<readonly PeerId[]>;
+  /** Those that were added, and those of `Peering.Peers`. */
+  ls(options?: CallOptions): Promise<readonly PeeringPeer[]>;
+  /**
+   * Keeps connections to these peers no longer; those that are open stay. One of `Peering.Peers` comes back when that
+   * changes, and with a restart.
+   */
+  rm(peer: PeerName | readonly PeerName[], options?: CallOptions): Promise<readonly PeerId[]>;
+}
+
+/** Whether others reach this node. */
+export interface SwarmAutonatResult {
+  /** `Public` where an address is reached, `Private` where none is that was tried. */
+  readonly reachability: "Unknown" | "Public" | "Private";
+  /** Public addresses, without the id. */
+  readonly reachable: readonly Multiaddr[];
+  readonly unreachable: readonly Multiaddr[];
+  /** Announced ones that no peer has tried. */
+  readonly unknown: readonly Multiaddr[];
 }
 
 /** Its methods reject with a NodeError while the node is offline. */
@@ -79,6 +129,11 @@ export interface SwarmApi {
   /** Closes connections to an address, or to a peer by `/p2p/<id>`. Resolves to a result for each argument. */
   disconnect(address: Address | readonly Address[], options?: CallOptions): Promise<readonly string[]>;
   readonly filters: SwarmFiltersApi;
+  readonly peering: SwarmPeeringApi;
+  /** What connections take of the process and the machine, and how much they may. */
+  resources(options?: CallOptions): Promise<Resources>;
+  /** Whether others reach this node, as they told when it asked. */
+  autonat(options?: CallOptions): Promise<SwarmAutonatResult>;
 }
 
 const ADDR_FILTERS = "Swarm.AddrFilters";
@@ -103,7 +158,8 @@ export function swarmApi(node: LowLevelNode): SwarmApi {
     async peers(options = {}) {
       const swarm = await opened();
       const connections = swarm.connections();
-      if (options.details !== true) return connections.map((connection) => shownPeer(swarm, connection, options));
+      const isMore = [options.details, options.identify, options.verbose].includes(true);
+      if (!isMore) return connections.map((connection) => shownPeer(swarm, connection, options));
       return Promise.all(connections.map((connection) => shownWithDetails(swarm, connection, options)));
     },
     async connect(addresses, options = {}) {
@@ -132,6 +188,13 @@ export function swarmApi(node: LowLevelNode): SwarmApi {
       return done;
     },
     filters: filtersApi(node),
+    peering: peeringApi(node),
+    resources: async () => (await opened()).resources(),
+    async autonat() {
+      const { reachable, unreachable, unknown } = (await connected(node)).reachability();
+      const reachability = reachable.length > 0 ? "Public" : unreachable.length > 0 ? "Private" : "Unknown";
+      return { reachability, reachable, unreachable, unknown };
+    },
   };
 }
 
@@ -151,14 +214,39 @@ function shownPeer(swarm: Swarm, connection: Connection, options: SwarmPeersOpti
 }
 
 async function shownWithDetails(swarm: Swarm, connection: Connection, options: SwarmPeersOptions) {
-  const { agentVersion } = await swarm.peerInfo(connection.remotePeer);
-  return { ...shownPeer(swarm, connection, options), agentVersion, opened: new Date(connection.timeline.open) };
+  const identify = await toldBy(swarm, connection.remotePeer);
+  const { agentVersion } = identify;
+  return {
+    ...shownPeer(swarm, connection, options),
+    ...((options.identify === true || options.verbose === true) && { identify }),
+    ...(options.details === true && { agentVersion, opened: new Date(connection.timeline.open) }),
+  };
 }
 
 /** Rethrows everything that is not a NodeError. */
 function failureOf(error: unknown): NodeError {
   if (error instanceof NodeError) return error;
   throw error;
+}
+
+const connected = async (node: LowLevelNode): Promise<Swarm> => (await node.network()).swarm;
+
+function peeringApi(node: LowLevelNode): SwarmPeeringApi {
+  return {
+    async add(given) {
+      const { keepers } = await connected(node);
+      const peers = byPeer(once(listOf(given).map(String)).map(parsePeerAddress));
+      await keepers.addPeered(peers);
+      return peers.map(({ id }) => id);
+    },
+    ls: async () => (await connected(node)).keepers.peered.map(({ id, addresses: addrs }) => ({ id, addrs })),
+    async rm(given) {
+      const { keepers } = await connected(node);
+      const ids = listOf(given).map((peer) => parsePeerId(String(peer)));
+      await keepers.removePeered(ids);
+      return ids;
+    },
+  };
 }
 
 const once = (texts: readonly string[]): readonly string[] => [...new Set(texts)];

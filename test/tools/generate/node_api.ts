@@ -18,7 +18,7 @@ const titles: Readonly<Record<string, string>> = {
 };
 
 /** Files whose types are shown with a group of another name. */
-const groupOf: Readonly<Record<string, string>> = { diff: "object", object_store: "object" };
+const groupOf: Readonly<Record<string, string>> = { diff: "object", object_store: "object", resources: "swarm" };
 
 /** What is read first. */
 const orderOfTypes = ["Node", "NodeModule", "NodeOptions", "NodeStat", "OfflineCode", "LowLevelNode"];

@@ -2,7 +2,7 @@
 import type { Repo } from "../../storage/repo/repo.ts";
 import { parseSize } from "../../util/size.ts";
 import { parseMultiaddr } from "../swarm/multiaddr.ts";
-import { isLoopback, isPublic } from "./reachable.ts";
+import { isLoopback, isPublic } from "../swarm/public_ip.ts";
 
 export interface RetrievalSettings {
   readonly enabled: boolean;

@@ -22,6 +22,8 @@ import { limitStoredAddresses } from "./patches/peer_store/limit_addresses.ts";
 import type { PeerDatastore } from "./peer_datastore.ts";
 import { PingService } from "./ping.ts";
 import { encodeSwarmKey, readSwarmKey } from "./private_network.ts";
+import { Reachability } from "./reachability.ts";
+import type { ConnectionBounds } from "./resources.ts";
 import { silentLogger } from "./silent_logger.ts";
 import { encryptersOf, muxersOf, quicTransport, type TransportComponents, transportsOf } from "./transports.ts";
 
@@ -56,6 +58,10 @@ export interface Host {
   listening(): readonly Multiaddr[];
   /** Announces every address that is listened on, whether or not a peer has confirmed that it can be reached. */
   announceAll(): void;
+  /** Whether others reach this node, as AutoNAT has heard. */
+  readonly reachability: Reachability;
+  /** Beyond which connections are refused. */
+  connectionBounds(): ConnectionBounds;
   /** Connections beyond a multiple of these limits are refused from now on. */
   limitConnections(limits: ConnectionLimits | undefined): void;
   /** Nothing is announced or stored any more: to be called before libp2p stops. */
@@ -79,6 +85,7 @@ const YEAR_MS = 365 * 24 * 3600 * 1000;
 
 /** What libp2p keeps to itself, captured by services while it is made. */
 interface Captured {
+  readonly reachability: Reachability;
   ping?: PingService;
   bandwidth?: Bandwidth;
   components?: HostComponents;
@@ -95,7 +102,7 @@ export async function createHost(deps: HostDeps): Promise<Host> {
   const announced = new Announced(config.value("Addresses.NoAnnounce") ?? []);
   const quic = await quicTransport(config, psk !== undefined);
   const listen = listenAddresses(config, quic.missing, listenFailures);
-  const captured: Captured = {};
+  const captured: Captured = { reachability: new Reachability() };
   const libp2p = await createLibp2p({
     start: false,
     ...connectionOptions(deps, captured),
@@ -115,10 +122,7 @@ export async function createHost(deps: HostDeps): Promise<Host> {
   const { addressManager, registrar, transportManager, connectionManager } = components;
   copyMiddlewareLists(registrar, patches);
   limitStoredAddresses(libp2p.peerStore, patches);
-  const stopping = [
-    canStopAddressUpdates(addressManager, patches) && (() => stopAddressUpdates(addressManager)),
-    canStopPush(libp2p.services.identifyPush, patches) && (() => stopPush(libp2p.services.identifyPush)),
-  ];
+  const stopping = backgroundUpdates(libp2p.services, components, patches);
   const live = new LiveHost({
     ...deps,
     libp2p,
@@ -144,6 +148,12 @@ export async function createHost(deps: HostDeps): Promise<Host> {
     listenFailures,
     listensNowhere: () => listenFailures.size > 0 && record.opened.size === 0 && listen.length > 0,
     listening: () => transportManager.getAddrs(),
+    reachability: captured.reachability,
+    connectionBounds: () => ({
+      open: connectionManager.getMaxConnections(),
+      pendingInbound: MAX_INBOUND_PENDING,
+      queuedDials: MAX_QUEUED_DIALS,
+    }),
     announceAll() {
       for (const address of transportManager.getAddrs()) {
         addressManager.confirmObservedAddr(address, { type: "transport", ttl: YEAR_MS });
@@ -155,6 +165,16 @@ export async function createHost(deps: HostDeps): Promise<Host> {
     },
   };
 }
+
+interface BackgroundServices {
+  readonly identifyPush: object;
+}
+
+/** What stops them, where it can be had. */
+const backgroundUpdates = (services: BackgroundServices, { addressManager }: HostComponents, patches: PatchNotices) => [
+  canStopAddressUpdates(addressManager, patches) && (() => stopAddressUpdates(addressManager)),
+  canStopPush(services.identifyPush, patches) && (() => stopPush(services.identifyPush)),
+];
 
 function kept<T>(all: Map<string, T>, name: string, one: T): T {
   all.set(name, one);
@@ -202,7 +222,7 @@ function servicesOf(deps: HostDeps, captured: Captured) {
     ping: (components: PingComponents) => (captured.ping = new PingService(components)),
     autoNAT: (components: HostComponents) => {
       captured.components = components;
-      return autoNAT()(forceNewDials(components, deps.patches));
+      return autoNAT()(captured.reachability.told(forceNewDials(components, deps.patches)));
     },
     ...deps.services,
   };

@@ -3,15 +3,19 @@ import type { Libp2p } from "@libp2p/interface";
 import { type PeerId, parsePeerId } from "../../formats/peer_id.ts";
 import type { ConfigFile } from "../../storage/repo/config.ts";
 import type { NodeLog } from "../../util/log.ts";
+import type { AddedPeers } from "./added_peers.ts";
 import { bootstrapAddresses } from "./bootstrap_list.ts";
 import { Bootstrapper } from "./bootstrapper.ts";
 import { ConnectionTrimmer, connectionLimits } from "./connection_limits.ts";
 import { type Multiaddr, parseMultiaddr, transportOf } from "./multiaddr.ts";
+import type { PeerToDial } from "./peer_dialer.ts";
 import { Peering } from "./peering.ts";
 
 export interface KeepersDeps {
   readonly libp2p: Libp2p;
   readonly config: Pick<ConfigFile, "value" | "update">;
+  /** To which connections are kept beside those to `Peering.Peers`. */
+  readonly added: AddedPeers;
   readonly log: NodeLog;
   /** Asks routing where a peer is. */
   readonly find: (id: PeerId, signal: AbortSignal) => Promise<readonly Multiaddr[]>;
@@ -47,6 +51,23 @@ export class Keepers {
     for (const keeper of this.#all()) keeper.stop();
   }
 
+  /** The peers to which connections are kept, of the configuration and added. */
+  get peered(): readonly PeerToDial[] {
+    return this.#peering.peers();
+  }
+
+  /** Keeps connections to further peers, also after a restart; they are dialled at once. */
+  async addPeered(peers: readonly PeerToDial[]): Promise<void> {
+    await this.#deps.added.add(peers);
+    for (const peer of peers) this.#peering.add(peer);
+  }
+
+  /** Connections that are open stay. Peers of the configuration come back when that changes, and with a restart. */
+  async removePeered(ids: readonly PeerId[]): Promise<void> {
+    await this.#deps.added.remove(ids);
+    for (const id of ids) this.#peering.remove(id);
+  }
+
   /** Goes by `Peering.Peers` as it is now; connections that are open stay. @throws NodeError for an invalid entry */
   renewPeering(): void {
     this.#peering = this.#renewed(this.#peering, this.#makePeering());
@@ -74,12 +95,13 @@ export class Keepers {
   }
 
   #makePeering(): Peering {
-    const { libp2p, config, log, find } = this.#deps;
-    const peers = (config.value("Peering.Peers") ?? []).map(({ ID, Addrs }) => ({
+    const { libp2p, config, added, log, find } = this.#deps;
+    const configured = (config.value("Peering.Peers") ?? []).map(({ ID, Addrs }) => ({
       id: parsePeerId(ID),
       addresses: Addrs.map((text) => transportOf(parseMultiaddr(text))),
     }));
-    return new Peering(libp2p, peers, log, { find });
+    // Of a peer that is both, the addresses that were added.
+    return new Peering(libp2p, [...configured, ...added.all()], log, { find });
   }
 
   #makeBootstrapper(): Bootstrapper {

@@ -1,4 +1,4 @@
-/** Keeps connections to the peers of `Peering.Peers`, and dials them again when they end. */
+/** Keeps connections to the peers that it is given, and dials them again when they end. */
 import type { NodeLog } from "../../util/log.ts";
 import type { Multiaddr, PeerAddress } from "./multiaddr.ts";
 import { type Dialer, dialPeer, type PeerToDial } from "./peer_dialer.ts";
@@ -12,8 +12,16 @@ const DIAL_TIMEOUT_MS = 30_000;
 export interface PeeringOptions {
   /** Milliseconds from the end of a connection to the next dial. */
   readonly minDelayMs?: number;
-  /** Asks routing for the addresses of a peer that is configured without any, and that is not reached at known ones. */
+  /** Asks routing for the addresses of a peer that is given without any, and that is not reached at known ones. */
   readonly find?: (id: PeerAddress["id"], signal: AbortSignal) => Promise<readonly Multiaddr[]>;
+}
+
+/** A peer, until it is removed or other addresses take its place. */
+interface Kept {
+  readonly peer: PeerToDial;
+  readonly end: AbortController;
+  /** Set from the time at which a dial is decided upon until it is over. */
+  timer?: NodeJS.Timeout;
 }
 
 export class Peering {
@@ -21,9 +29,8 @@ export class Peering {
   readonly #log: NodeLog;
   readonly #minDelay: number;
   readonly #find: PeeringOptions["find"];
-  readonly #peers = new Map<string, PeerToDial>();
-  readonly #timers = new Map<string, NodeJS.Timeout>();
-  readonly #stop = new AbortController();
+  readonly #kept = new Map<string, Kept>();
+  #isRunning = false;
 
   constructor(
     libp2p: Dialer,
@@ -35,45 +42,66 @@ export class Peering {
     this.#log = log;
     this.#minDelay = minDelayMs;
     this.#find = find;
-    for (const peer of peers) this.#peers.set(peer.id.toString(), peer);
+    for (const peer of peers) this.add(peer);
   }
 
   /** Connections to these peers are never trimmed. */
   protects(id: PeerAddress["id"]): boolean {
-    return this.#peers.has(id.toString());
+    return this.#kept.has(id.toString());
+  }
+
+  peers(): readonly PeerToDial[] {
+    return [...this.#kept.values()].map(({ peer }) => peer);
+  }
+
+  /** Dials it at once while this runs, however long ago it was dialled in vain. Its former addresses are forgotten. */
+  add(peer: PeerToDial): void {
+    this.remove(peer.id);
+    const kept = { peer, end: new AbortController() };
+    this.#kept.set(peer.id.toString(), kept);
+    if (this.#isRunning) this.#schedule(kept, 0);
+  }
+
+  /** Its connections stay. */
+  remove(id: PeerAddress["id"]): void {
+    const kept = this.#kept.get(id.toString());
+    this.#kept.delete(id.toString());
+    kept?.end.abort();
+    clearTimeout(kept?.timer);
   }
 
   start(): void {
+    this.#isRunning = true;
     this.#libp2p.addEventListener("peer:disconnect", this.#onDisconnect);
-    for (const peer of this.#peers.values()) this.#schedule(peer, 0);
+    for (const kept of this.#kept.values()) this.#schedule(kept, 0);
   }
 
   readonly #onDisconnect = ({ detail }: { readonly detail: PeerAddress["id"] }): void => {
-    const peer = this.#peers.get(detail.toString());
-    if (peer !== undefined) this.#schedule(peer, this.#minDelay);
+    const kept = this.#kept.get(detail.toString());
+    if (kept !== undefined) this.#schedule(kept, this.#minDelay);
   };
 
-  #schedule(peer: PeerToDial, delay: number): void {
-    const id = peer.id.toString();
-    if (this.#stop.signal.aborted || this.#timers.has(id)) return;
+  #schedule(kept: Kept, delay: number): void {
+    if (kept.end.signal.aborted || kept.timer !== undefined) return;
     // With jitter: two peers that lost each other do not dial each other at the same moment.
-    const timer = setTimeout(() => void this.#dial(peer, delay), delay * (0.9 + Math.random() * 0.2)).unref();
-    this.#timers.set(id, timer);
+    kept.timer = setTimeout(() => void this.#dial(kept, delay), delay * (0.9 + Math.random() * 0.2)).unref();
   }
 
-  async #dial(peer: PeerToDial, delay: number): Promise<void> {
-    const signal = AbortSignal.any([this.#stop.signal, AbortSignal.timeout(DIAL_TIMEOUT_MS)]);
+  async #dial(kept: Kept, delay: number): Promise<void> {
+    const { id } = kept.peer;
+    const signal = AbortSignal.any([kept.end.signal, AbortSignal.timeout(DIAL_TIMEOUT_MS)]);
     let next: number | undefined;
     try {
-      if (this.#libp2p.getConnections(peer.id).length === 0) await this.#connect(peer, signal);
+      if (this.#libp2p.getConnections(id).length === 0) await this.#connect(kept.peer, signal);
     } catch (error) {
-      this.#log.write("peering", "info", `${peer.id} was not reached: ${(error as Error).message}`);
+      if (!kept.end.signal.aborted)
+        this.#log.write("peering", "info", `${id} was not reached: ${(error as Error).message}`);
       next = Math.min(Math.max(delay * DELAY_GROWTH, this.#minDelay), MAX_DELAY_MS);
     }
-    this.#timers.delete(peer.id.toString());
-    if (next !== undefined) this.#schedule(peer, next);
+    delete kept.timer;
+    if (next !== undefined) this.#schedule(kept, next);
     // It may have disconnected during the dial.
-    else if (this.#libp2p.getConnections(peer.id).length === 0) this.#schedule(peer, this.#minDelay);
+    else if (this.#libp2p.getConnections(id).length === 0) this.#schedule(kept, this.#minDelay);
   }
 
   async #connect(peer: PeerToDial, signal: AbortSignal): Promise<void> {
@@ -88,9 +116,8 @@ export class Peering {
   }
 
   stop(): void {
-    this.#stop.abort();
+    this.#isRunning = false;
     this.#libp2p.removeEventListener("peer:disconnect", this.#onDisconnect);
-    for (const timer of this.#timers.values()) clearTimeout(timer);
-    this.#timers.clear();
+    for (const { peer } of [...this.#kept.values()]) this.remove(peer.id);
   }
 }

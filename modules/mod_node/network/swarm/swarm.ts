@@ -9,6 +9,7 @@ import { agentVersion } from "../../util/agent_version.ts";
 import { settledWithin } from "../../util/async/settled_within.ts";
 import { NodeError } from "../../util/errors.ts";
 import type { NodeLog } from "../../util/log.ts";
+import { AddedPeers } from "./added_peers.ts";
 import type { Bandwidth } from "./bandwidth.ts";
 import { connectionLimits } from "./connection_limits.ts";
 import { dialError } from "./dial_error.ts";
@@ -21,6 +22,9 @@ import { byPeer, type Multiaddr, type PeerAddress, transportOf, withPeer } from 
 import { PatchNotices } from "./patches/notices.ts";
 import { PeerDatastore, peerKey } from "./peer_datastore.ts";
 import type { PingService } from "./ping.ts";
+import { isPublic } from "./public_ip.ts";
+import type { Reachability } from "./reachability.ts";
+import { type Resources, resourcesOf } from "./resources.ts";
 
 export interface SwarmDeps {
   readonly repo: Pick<Repo, "path" | "config" | "identity">;
@@ -64,6 +68,7 @@ export async function openSwarm(deps: SwarmDeps): Promise<Swarm> {
   const limits = connectionLimits(config);
   const connected = new Set<string>();
   const datastore = await PeerDatastore.open(deps.metadata, { own: peerKey(identity.peerId), staying: connected });
+  const added = await AddedPeers.open(deps.metadata);
   const discovery: { swarm?: Swarm } = {};
   const host = await createHost({
     repo: deps.repo,
@@ -77,7 +82,7 @@ export async function openSwarm(deps: SwarmDeps): Promise<Swarm> {
   });
   host.libp2p.addEventListener("peer:connect", ({ detail }) => connected.add(peerKey(detail)));
   host.libp2p.addEventListener("peer:disconnect", ({ detail }) => connected.delete(peerKey(detail)));
-  discovery.swarm = new Swarm(deps, host, datastore, filters);
+  discovery.swarm = new Swarm(deps, host, { datastore, filters, added });
   return discovery.swarm;
 }
 
@@ -91,6 +96,12 @@ function filtersOf(texts: readonly string[]): Filters {
     }
   }
   return filters;
+}
+
+interface SwarmParts {
+  readonly datastore: PeerDatastore;
+  readonly filters: Filters;
+  readonly added: AddedPeers;
 }
 
 export class Swarm {
@@ -107,7 +118,7 @@ export class Swarm {
   readonly #deps: SwarmDeps;
   readonly #identify: IdentifyWaiter;
 
-  constructor(deps: SwarmDeps, host: Host, datastore: PeerDatastore, filters: Filters) {
+  constructor(deps: SwarmDeps, host: Host, { datastore, filters, added }: SwarmParts) {
     const { libp2p, ping } = host;
     const { log, repo } = deps;
     const { config } = repo;
@@ -119,7 +130,7 @@ export class Swarm {
     this.#deps = deps;
     this.#identify = new IdentifyWaiter(libp2p);
     const find: KeepersDeps["find"] = (id, signal) => this.findAddresses(id, signal);
-    this.keepers = new Keepers({ libp2p, config, log, find });
+    this.keepers = new Keepers({ libp2p, config, added, log, find });
     libp2p.addEventListener("transport:listening", () => host.announceAll());
   }
 
@@ -187,6 +198,19 @@ export class Swarm {
   /** The announced addresses as peers dial them: as text, with the id at the end. */
   ownAddresses(): readonly string[] {
     return this.announcedAddresses().map((address) => withPeer(address, this.id).toString());
+  }
+
+  /** At which addresses others reach this node, as they told, and of which public ones none has told. */
+  reachability(): Pick<Reachability, "reachable" | "unreachable"> & { readonly unknown: readonly Multiaddr[] } {
+    const { reachable, unreachable } = this.#host.reachability;
+    const told = new Set([...reachable, ...unreachable].map(String));
+    const isUnknown = (address: Multiaddr) => isPublicAddress(address) && !told.has(address.toString());
+    return { reachable, unreachable, unknown: this.announcedAddresses().filter(isUnknown) };
+  }
+
+  /** What of the node's resources the connections take, and how much they may. */
+  resources(): Promise<Resources> {
+    return resourcesOf(this.libp2p, this.#host.connectionBounds());
   }
 
   /** Open connections, sorted by the text of their address. */
@@ -318,6 +342,12 @@ export class Swarm {
 
 /** The address of a connection without the id, which distinguishes the connections of a peer. */
 export const connectionAddress = ({ remoteAddr }: Connection): string => transportOf(remoteAddr).toString();
+
+/** Whether it begins with an IP address that everybody reaches. */
+function isPublicAddress(address: Multiaddr): boolean {
+  const [first] = address.getComponents();
+  return /^ip[46]$/.test(first?.name ?? "") && isPublic(first?.value ?? "");
+}
 
 function unique(addresses: readonly Multiaddr[]): readonly Multiaddr[] {
   return [...new Map(addresses.map((address) => [address.toString(), address])).values()];

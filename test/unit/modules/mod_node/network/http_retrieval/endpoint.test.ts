@@ -1,9 +1,9 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { endpointOf } from "#node/network/http_retrieval/endpoint.ts";
-import { isPublic } from "#node/network/http_retrieval/reachable.ts";
 import { retrievalSettings } from "#node/network/http_retrieval/settings.ts";
 import { parseMultiaddr } from "#node/network/swarm/multiaddr.ts";
+import { isPublic } from "#node/network/swarm/public_ip.ts";
 
 const origin = (address: string) => endpointOf(parseMultiaddr(address))?.origin;
 

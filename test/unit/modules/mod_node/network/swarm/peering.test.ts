@@ -1,6 +1,7 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { Peering } from "#node/network/swarm/peering.ts";
+import { memoryMetadata } from "#node/storage/metadata/memory.ts";
 import { NodeLog } from "#node/util/log.ts";
 import { next, startPeer, type TestPeer } from "./support.ts";
 
@@ -65,4 +66,31 @@ test("a configured peering peer without addresses is looked for by routing", asy
   });
   assert.equal(String(await met), a.swarm.id.toString());
   assert.deepEqual(asked, [id.toString()]);
+});
+
+test("a peer that was added is dialled after a restart, until it is removed; the configured ones stay apart", async () => {
+  await using b = await startPeer();
+  await using c = await startPeer();
+  const metadata = memoryMetadata();
+  const ids = ({ swarm }: TestPeer) => swarm.keepers.peered.map(({ id }) => id.toString()).sort();
+  const [added, configured] = [wanted(b), wanted(c)];
+  {
+    await using a = await startPeer({ metadata });
+    const met = next(b, "peer:connect");
+    await a.swarm.keepers.addPeered([added]);
+    assert.equal(String(await met), a.swarm.id.toString());
+  }
+  const met = next(b, "peer:connect");
+  await using a = await startPeer({
+    metadata,
+    config: { "Peering.Peers": [{ ID: configured.id.toString(), Addrs: configured.addresses.map(String) }] },
+  });
+  assert.equal(String(await met), a.swarm.id.toString());
+  assert.deepEqual(ids(a), [added, configured].map(({ id }) => id.toString()).sort());
+  a.swarm.keepers.renewPeering();
+  assert.equal(ids(a).length, 2);
+  await a.swarm.keepers.removePeered([added.id, configured.id]);
+  assert.deepEqual(ids(a), []);
+  a.swarm.keepers.renewPeering();
+  assert.deepEqual(ids(a), [configured.id.toString()]);
 });

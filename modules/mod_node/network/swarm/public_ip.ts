@@ -1,4 +1,4 @@
-/** Which IP addresses a gateway of a stranger may have. */
+/** Which IP addresses everybody reaches. */
 import { BlockList, isIPv4 } from "node:net";
 import { privateRanges } from "../../storage/repo/defaults.ts";
 

@@ -1,0 +1,51 @@
+/** Peers to which calls asked to keep connections: remembered across restarts, apart from `Peering.Peers`. */
+import { parsePeerId } from "../../formats/peer_id.ts";
+import { prefixedStore } from "../../storage/metadata/prefixed_store.ts";
+import type { MetadataStore } from "../../storage/metadata/store.ts";
+import { type Multiaddr, parseMultiaddr } from "./multiaddr.ts";
+import type { PeerToDial } from "./peer_dialer.ts";
+
+/** In the metadata of this host: the id of a peer to its addresses, as a list of texts in JSON. */
+const PREFIX = "peering/";
+
+export class AddedPeers {
+  readonly #store: MetadataStore;
+  readonly #peers: Map<string, PeerToDial>;
+
+  /** @param metadata of this host, whether or not it shares its store */
+  static async open(metadata: MetadataStore): Promise<AddedPeers> {
+    const store = prefixedStore(metadata, PREFIX);
+    const peers = new Map<string, PeerToDial>();
+    for await (const [id, value] of store.range()) {
+      const addresses = (JSON.parse(Buffer.from(value).toString()) as readonly string[]).map(parseMultiaddr);
+      peers.set(id, { id: parsePeerId(id), addresses });
+    }
+    return new AddedPeers(store, peers);
+  }
+
+  private constructor(store: MetadataStore, peers: Map<string, PeerToDial>) {
+    this.#store = store;
+    this.#peers = peers;
+  }
+
+  all(): readonly PeerToDial[] {
+    return [...this.#peers.values()];
+  }
+
+  /** Addresses take the place of former ones. */
+  async add(peers: readonly PeerToDial[]): Promise<void> {
+    await this.#store.transaction((writer) => {
+      for (const { id, addresses } of peers) writer.put(id.toString(), encoded(addresses));
+    });
+    for (const peer of peers) this.#peers.set(peer.id.toString(), peer);
+  }
+
+  async remove(ids: readonly PeerToDial["id"][]): Promise<void> {
+    await this.#store.transaction((writer) => {
+      for (const id of ids) writer.delete(id.toString());
+    });
+    for (const id of ids) this.#peers.delete(id.toString());
+  }
+}
+
+const encoded = (addresses: readonly Multiaddr[]): Uint8Array => Buffer.from(JSON.stringify(addresses.map(String)));

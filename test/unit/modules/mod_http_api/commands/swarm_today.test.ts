@@ -1,0 +1,70 @@
+import assert from "node:assert/strict";
+import { after, before, test } from "node:test";
+import { eventually } from "#test/support/eventually.ts";
+import { type RpcHost, startOnline } from "./support.ts";
+
+interface Identify extends Record<string, unknown> {
+  readonly Protocols: readonly string[] | null;
+}
+
+let host: RpcHost;
+let other: RpcHost;
+let address: string;
+let id: string;
+
+before(async () => {
+  [host, other] = await Promise.all([startOnline({}, { api_level: "0.43" }), startOnline()]);
+  const { ID, Addresses } = await other.value<{ ID: string; Addresses: string[] }>("id");
+  [id, address] = [ID, Addresses[0] as string];
+});
+after(() => Promise.all([host, other].map((each) => each.stop())));
+
+const kept = async () => (await host.value<{ Peers: { ID: string; Addrs: string[] }[] }>("swarm/peering/ls")).Peers;
+
+test("peers that are added are dialled, listed with what they say of themselves, and let go", async () => {
+  assert.deepEqual(await kept(), []);
+  assert.deepEqual((await host.call(`swarm/peering/add?arg=${address}&arg=${address}`)).lines, [
+    { ID: id, Status: "success" },
+  ]);
+  assert.deepEqual(await kept(), [{ ID: id, Addrs: [address.replace(`/p2p/${id}`, "")] }]);
+  let told: Identify | undefined;
+  await eventually("the added peer is connected, and has said who it is", async () => {
+    const { Peers } = await host.value<{ Peers: { Identify: Identify }[] | null }>("swarm/peers?identify=true");
+    told = Peers?.[0]?.Identify;
+    return told !== undefined && told.Protocols !== null;
+  });
+  const { Protocols, ...identify } = told as Identify;
+  const own = await other.value("id");
+  assert.ok(Protocols?.includes("/ipfs/bitswap/1.2.0"));
+  assert.deepEqual(identify, {
+    ID: id,
+    PublicKey: own.PublicKey,
+    Addresses: [address],
+    AgentVersion: own.AgentVersion,
+  });
+  const [plain] = (await host.value<{ Peers: unknown[] }>("swarm/peers")).Peers;
+  const nothing = { ID: "", PublicKey: "", Addresses: null, AgentVersion: "", Protocols: null };
+  assert.deepEqual(plain, { Addr: address.replace(`/p2p/${id}`, ""), Peer: id, Identify: nothing });
+  assert.equal((await host.call(`swarm/peering/rm?arg=${id}&encoding=text`)).text, `remove ${id} success\n`);
+  assert.deepEqual(await kept(), []);
+  assert.deepEqual(await host.failure("swarm/peering/add?arg=/ip4/127.0.0.1/tcp/1"), [500, "invalid p2p multiaddr"]);
+});
+
+test("resources are those of the process and of its connections", async () => {
+  await host.call(`swarm/connect?arg=${address}`);
+  const { System, Peers, Services } =
+    await host.value<Record<"System" | "Peers" | "Services", Record<string, never>>>("swarm/resources");
+  const system = System as Record<string, unknown>;
+  assert.equal(system.ConnsUsage, 1);
+  assert.deepEqual([system.Conns, system.Streams], [3600, "unlimited"]);
+  assert.ok(Number(system.Memory) > Number(system.MemoryUsage) && Number(system.MemoryUsage) > 1e7);
+  assert.ok(Number(system.FDUsage) > 5);
+  assert.deepEqual(Object.keys(Peers), [id]);
+  assert.ok("libp2p.identify" in Services);
+  const { text } = await host.call("swarm/resources?encoding=text");
+  assert.match(text, /^system +Conns +3600 +1 +0%$/m);
+});
+
+test("nobody has told that others reach a node on loopback", async () => {
+  assert.deepEqual(await host.value("swarm/addrs/autonat"), { reachability: "Unknown" });
+});
