@@ -70,7 +70,7 @@ export class Report {
 }
 
 /** Milliseconds for what only has to happen: on a busy machine that may take long. */
-const PATIENCE_MS = 60_000;
+const PATIENCE_MS = 120_000;
 
 /** Asks until the answer is right, or `milliseconds` are over. @returns the last answer */
 export async function untilRight<T>(
