@@ -9,8 +9,8 @@
  * with how long each file took, in a process of its own. Other options are handed to Node's runner (`--test-only`, ...).
  */
 import { spawn } from "node:child_process";
-import { readdirSync, readFileSync, statSync } from "node:fs";
-import { availableParallelism } from "node:os";
+import { chmodSync, mkdtempSync, readdirSync, readFileSync, rmSync, statSync } from "node:fs";
+import { availableParallelism, tmpdir } from "node:os";
 import { join, resolve } from "node:path";
 import { fileURLToPath } from "node:url";
 import { isSociable, together } from "./support/together.mjs";
@@ -34,6 +34,10 @@ const [shared, alone] = partition(
 const groups = together(shared.map((file) => resolve(root, file)));
 
 const bundled = files.every((file) => named.includes(file)) ? undefined : await bundle();
+
+/** For what tests need that is made once; programs of other users read it. */
+const folder = mkdtempSync(join(tmpdir(), "modhost-run-"));
+chmodSync(folder, 0o755);
 
 const reporter = process.stdout.isTTY ? "spec" : support("reporter.mjs");
 const runner = spawn(
@@ -66,6 +70,7 @@ const runner = spawn(
     env: {
       NODE_COMPILE_CACHE: join(root, "node_modules/.cache/tests"),
       MODHOST_LOAD_TIMEOUT: "300",
+      TEST_RUN_FOLDER: folder,
       ...(bundled && { TEST_PROGRAM_HOOK: bundled.program }),
       ...process.env,
     },
@@ -74,6 +79,7 @@ const runner = spawn(
 for (const signal of ["SIGINT", "SIGTERM"]) process.on(signal, () => runner.kill(signal));
 runner.on("exit", (code, signal) => {
   groups.remove();
+  rmSync(folder, { recursive: true, force: true });
   process.exitCode = signal === null ? (code ?? 1) : 1;
 });
 

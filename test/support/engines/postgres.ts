@@ -15,6 +15,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { eventually } from "../eventually.ts";
 import { freePort } from "../free_port.ts";
+import { newCluster } from "./postgres_cluster.ts";
 import { findPrograms, type Programs } from "./postgres_programs.ts";
 import { endingWithUs } from "./programs.ts";
 
@@ -57,18 +58,7 @@ export class Postgres implements AsyncDisposable {
 
   static async start({ durable = false, settings = {} }: PostgresOptions = {}): Promise<Postgres> {
     const server = await Postgres.#at(newFolder());
-    const { initdb, options } = server.#programs;
-    const words = [
-      "--pgdata",
-      server.#data,
-      "--username=postgres",
-      "--auth=trust",
-      "--encoding=UTF8",
-      "--no-sync",
-      "--no-instructions",
-    ];
-    const made = spawnSync(initdb, words, { ...options, cwd: server.#folder, encoding: "utf8" });
-    if (made.status !== 0) throw new Error(`initdb failed: ${made.error?.message ?? made.stderr}`);
+    await newCluster(server.#programs, server.#data);
     const all = {
       listen_addresses: "127.0.0.1",
       unix_socket_directories: "",

@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import { spawn } from "node:child_process";
 import { once } from "node:events";
-import { chmod, mkdtemp, rm } from "node:fs/promises";
+import { chmod, mkdtemp, readdir, rm } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { test } from "node:test";
@@ -40,6 +40,27 @@ test("PostgreSQL keeps what was committed over a kill, and a standby that is pro
   await standby.promote();
   await query(standby, "INSERT INTO kept VALUES (3)");
   assert.deepEqual(await query(standby, "SELECT value FROM kept"), [1, 2, 3]);
+});
+
+test("PostgreSQL of one run begins with copies of the same files, each with its own data", {
+  skip: noPostgres,
+}, async (t) => {
+  const run = await mkdtemp(join(tmpdir(), "modhost-of-run-"));
+  const { TEST_RUN_FOLDER: before } = process.env;
+  t.after(async () => {
+    if (before === undefined) delete process.env.TEST_RUN_FOLDER;
+    else process.env.TEST_RUN_FOLDER = before;
+    await rm(run, { recursive: true });
+  });
+  await chmod(run, 0o755);
+  process.env.TEST_RUN_FOLDER = run;
+  await using one = await Postgres.start();
+  await query(one, "CREATE TABLE own (value int)");
+  await using other = await Postgres.start();
+  const made = "SELECT system_identifier FROM pg_control_system()";
+  assert.deepEqual(await query(other, made), await query(one, made));
+  assert.deepEqual(await query(other, "SELECT count(*) FROM pg_class WHERE relname = 'own'"), ["0"]);
+  assert.deepEqual(await readdir(run), ["postgres"]);
 });
 
 const unbound = noPostgres || (endsWithUs ? false : "this system has no setpriv");
