@@ -4,6 +4,7 @@ import { once } from "node:events";
 import { readFile } from "node:fs/promises";
 import { createInterface } from "node:readline";
 import type { Readable } from "node:stream";
+import { endingWithUs } from "./engines/programs.ts";
 import { launcher as cloned, wordsOf } from "./launchers.ts";
 
 /** The API without what else a host runs by itself, such as the dashboard: a tenth of the time of a start. */
@@ -29,7 +30,7 @@ export interface RpcServerSettings {
   readonly launcher?: string;
 }
 
-/** A started server; whoever starts it stops it. */
+/** A started server; whoever starts it stops it. Where the system can do it (Linux), it ends with the process that started it. */
 export class RpcServer implements AsyncDisposable {
   /** `http://127.0.0.1:PORT`. */
   readonly url: string;
@@ -60,8 +61,9 @@ export class RpcServer implements AsyncDisposable {
       MODHOST_DATA_PATH: folder,
       MODHOST_HTTP_LOG: "false",
     };
-    const [program, ...args] = [...within, process.execPath, ...nodeFlags, ...wordsOf(launcher), "run", "--json"];
-    const child = spawn(program as string, args, {
+    const [first = "", ...others] = [...within, process.execPath, ...nodeFlags, ...wordsOf(launcher), "run", "--json"];
+    const [program, ...args] = endingWithUs(first, ...others);
+    const child = spawn(program, args, {
       cwd: folder,
       env: { ...inherited, ...fixed, ...env },
       stdio: ["ignore", "pipe", "pipe"],

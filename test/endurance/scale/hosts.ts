@@ -2,6 +2,7 @@
 import { mkdir } from "node:fs/promises";
 import { join } from "node:path";
 import type { StoreSettings } from "#test/support/engines/shared_store.ts";
+import { eventually } from "#test/support/eventually.ts";
 import { apiOffline, RpcServer } from "#test/support/rpc_server.ts";
 import type { Host } from "./works.ts";
 
@@ -43,7 +44,7 @@ export class Hosts implements AsyncDisposable {
     const env = { ...apiOffline, MODHOST_NODE_STORE: JSON.stringify(this.#store) };
     const server = await RpcServer.start({ folder, env, nodeFlags: this.#flags });
     try {
-      const { ID: id } = (await (await server.call("id")).json()) as { ID: string };
+      const { ID: id } = await idOf(server);
       const host = { name, id, server };
       this.#hosts.set(name, host);
       return host;
@@ -62,4 +63,17 @@ export class Hosts implements AsyncDisposable {
     await Promise.all(this.all.map(({ server }) => server.stop()));
     process.off("exit", this.#end);
   }
+}
+
+/** A host that begins while it cannot reach the store serves without its node, and tries again by itself. */
+async function idOf(server: RpcServer): Promise<{ readonly ID: string }> {
+  const told = Promise.withResolvers<{ readonly ID: string }>();
+  await eventually("a host that was started has its node", async () => {
+    const answer = await server.call("id");
+    const text = await answer.text();
+    if (answer.ok) told.resolve(JSON.parse(text));
+    else if (answer.status !== 503) throw new Error(`a host that was started answers ${answer.status}: ${text}`);
+    return answer.ok;
+  });
+  return told.promise;
 }

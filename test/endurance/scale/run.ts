@@ -5,6 +5,7 @@
  * away. What every host answers is held against one history. `--minutes`: nobody is killed, each minute takes an engine away, and what
  * hosts and the store hold afterwards must not grow.
  */
+import { rmSync } from "node:fs";
 import { mkdtemp, rm } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
@@ -38,7 +39,18 @@ const seed = Number(values.seed);
 const cycles = Number(values.cycles);
 console.log(`seed ${seed}`);
 const folder = await mkdtemp(join(tmpdir(), "modhost-scale-"));
-// What it started ends with it.
+// What it started ends with it, also when it is ended by a signal; then nobody looks at what hosts have kept.
+for (const [signal, number] of [
+  ["SIGINT", 2],
+  ["SIGTERM", 15],
+  ["SIGHUP", 1],
+] as const) {
+  process.once(signal, () => {
+    // Behind what ends the hosts.
+    process.once("exit", () => rmSync(folder, { recursive: true, force: true, maxRetries: 5 }));
+    process.exit(128 + number);
+  });
+}
 const stuck = setTimeout(() => {
   console.log(`seed ${seed}: a cycle did not end within ${MAX_CYCLE_MS / 60_000} minutes; the hosts are in ${folder}`);
   process.exit(1);
