@@ -37,6 +37,8 @@ export interface LocalCallers {
   readonly hosts: ReadonlySet<string>;
   /** Addresses whose programs count as well. Default: those of this machine alone. */
   readonly includes?: (address: string) => boolean;
+  /** Addresses of connections whose requests count, whomever they are of: of a proxy that decides that itself. Default: none. */
+  readonly relays?: (address: string) => boolean;
 }
 
 /**
@@ -46,12 +48,15 @@ export interface LocalCallers {
  */
 export function strangerReason(
   request: HttpRequest,
-  { hosts, includes = isLoopback }: LocalCallers,
+  { hosts, includes = isLoopback, relays }: LocalCallers,
 ): StrangerReason | undefined {
-  if (!includes(request.ip)) return "other machine";
-  if (isForwarded(request)) return "proxy";
+  const isRelay = relays?.(request.conn.ip()) === true;
+  if (!isRelay) {
+    if (!includes(request.ip)) return "other machine";
+    if (isForwarded(request)) return "proxy";
+  }
   const host = requestedHost(request);
   const isOwn = host === undefined || host === "localhost" || isLoopback(host) || hosts.has(host);
-  // Who asks from another machine names this one by its address there.
-  return isOwn || (isIP(host) !== 0 && !isLoopback(request.ip)) ? undefined : "foreign name";
+  // Who asks from another machine, or for somebody there, names this one by an address, which no name server gives.
+  return isOwn || (isIP(host) !== 0 && (isRelay || !isLoopback(request.ip))) ? undefined : "foreign name";
 }

@@ -8,7 +8,8 @@ interface Sender {
   readonly http2: boolean;
   readonly gone: boolean;
   readonly service: { readonly watch: ProgressWatch };
-  readonly request: { readonly raw: NodeRequest };
+  /** `received` are bytes of its body. */
+  readonly request: { readonly raw: NodeRequest; readonly received: number };
   readonly response: { readonly raw: NodeResponse; readonly bytes: number };
   cut(): void;
 }
@@ -29,7 +30,8 @@ export class Sending implements Flow {
     const { http2, request, response } = this.#sender;
     // HTTP/1: bytes that the kernel has taken. HTTP/2: bytes handed over, less those still buffered in the stream.
     const taken = http2 ? undefined : bytesTaken((request.raw as Exclude<NodeRequest, Http2ServerRequest>).socket);
-    return taken ?? response.bytes - response.raw.writableLength;
+    // Who still sends the body may read the answer afterwards.
+    return (taken ?? response.bytes - response.raw.writableLength) + request.received;
   }
 
   waiting(): boolean {

@@ -1,7 +1,7 @@
 /** The RPC API of the node, under `/api/v0`. */
 import { randomBytes } from "node:crypto";
 import type { NodeModule } from "modhost/node";
-import { knownToken } from "../../core/http/index.ts";
+import { addressesOf, knownToken } from "../../core/http/index.ts";
 import type { ListeningPort, Module } from "../../core/types.ts";
 import { pubsubIn, table } from "./commands/index.ts";
 import { multiaddrOf, reachable } from "./http/addresses.ts";
@@ -69,7 +69,7 @@ export default function load(module: ApiModule, { required = false, trusted = fa
     get authorizations() {
       return authorizations();
     },
-    hosts: new Set(module.get_option_array("api_hosts")?.map((name) => name.toLowerCase())),
+    ...callersIn(module),
     headers: sentHeaders(module, node),
     prepare: () => (node.isOpen ? undefined : node.open()),
     get node() {
@@ -113,6 +113,14 @@ export default function load(module: ApiModule, { required = false, trusted = fa
     get listening() {
       return listening;
     },
+  };
+}
+
+/** Who needs no token: by the name that is asked for, and by the address of the connection. */
+function callersIn(module: ApiModule): Required<Pick<ApiSettings, "hosts" | "relays">> {
+  return {
+    hosts: new Set(module.get_option_array("api_hosts")?.map((name) => name.toLowerCase())),
+    relays: addressesOf(module.get_option_array("api_trusted_callers") ?? [], "api_trusted_callers"),
   };
 }
 

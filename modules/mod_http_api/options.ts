@@ -19,6 +19,13 @@ export const options = {
     default: [],
     describe: "Host names, besides localhost and loopback addresses, at which callers on this machine need no token.",
   },
+  api_trusted_callers: {
+    type: "strings",
+    default: [],
+    example: ["127.0.0.1"],
+    describe:
+      "Addresses and ranges whose programs need no token and may hand on calls of others, such as the proxy of IPFS Cluster: whoever reaches that can then do here what it lets through. It counts where a connection comes from, and not what headers say.",
+  },
   api_level: {
     type: "enum",
     values: ["0.9", "0.43"],

@@ -29,6 +29,8 @@ export interface GateSettings {
   readonly authorizations?: readonly Authorization[] | undefined;
   /** Host names besides localhost under which the API may be called without a token. */
   readonly hosts: ReadonlySet<string>;
+  /** Addresses whose programs need no secret, whatever else asks for one, and hand on calls of others (option `api_trusted_callers`). */
+  readonly relays?: (address: string) => boolean;
   /** The listener is a Unix socket: whoever may open its file is local, and may name any host. */
   readonly isLocal?: boolean;
   /** The current value of `API.HTTPHeaders`. */
@@ -169,8 +171,9 @@ export function refusalAnswer({ status, message, headers }: TokenRefusal, cors: 
 const anyCommand: TokenNeed = { kind: "rpc-any" };
 
 /** Where the config has API.Authorizations, nobody learns anything without a secret, not even by a preflight. */
-function authorized({ settings, caller, held, place }: Visit): ResponseFields | undefined {
-  if (settings.authorizations === undefined || held !== undefined) return undefined;
+function authorized(visit: Visit): ResponseFields | undefined {
+  const { settings, caller, held, place } = visit;
+  if (settings.authorizations === undefined || held !== undefined || isTrusted(visit)) return undefined;
   if (typeof caller !== "object") return plain(403, denied);
   return isAuthorization(caller) && !opens(caller, place) ? plain(403, denied) : undefined;
 }
@@ -182,7 +185,8 @@ function preflight({ request, settings, cors }: Visit): ResponseFields | undefin
 }
 
 /** Requires a local caller or a secret and, over TCP, a known Host name as protection against DNS rebinding. */
-function mayCall({ request, settings, caller, held, place, cors }: Visit): ResponseFields | undefined {
+function mayCall(visit: Visit): ResponseFields | undefined {
+  const { request, settings, caller, held, place, cors } = visit;
   if (held !== undefined) {
     const isFor = "status" in held || held.allows(anyCommand);
     return isFor ? undefined : refusalAnswer((settings.serverTokens as Tokens).lacks(held, anyCommand), cors);
@@ -193,11 +197,16 @@ function mayCall({ request, settings, caller, held, place, cors }: Visit): Respo
     if (isAuthorization(caller) || permits(caller, place)) return undefined;
     return refuse("that token is for other paths");
   }
-  if (settings.requireToken === true) {
+  if (settings.requireToken === true && !isTrusted(visit)) {
     return refuse("calls need a token: that of the file api-token in the repo, or one of the option api_tokens");
   }
   const reason = settings.isLocal === true ? forwardedReason(request) : strangerReason(request, settings);
   return reason === undefined ? undefined : refuse(refusals[reason]);
+}
+
+/** The caller is one of `api_trusted_callers`: by the address of its own connection, which no header forges. One that shows a secret goes by that. */
+function isTrusted({ request, settings: { relays } }: Visit): boolean {
+  return relays?.(request.conn.ip()) === true && request.headers.authorization === undefined;
 }
 
 /** Whoever may open a Unix socket is local, and may name any host; who stands behind a proxy there is not known. */

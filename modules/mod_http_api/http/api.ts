@@ -146,6 +146,10 @@ export class Api {
       headers,
       response: run.event.response,
       eager: isCommand(entry) && entry.eager === true,
+      ahead:
+        isCommand(entry) && entry.file !== undefined && parsed.hasBody
+          ? { folder: () => call.node.lowLevel.scratch, isComing: () => run.isComing }
+          : undefined,
       failed: (thrown: unknown) => {
         counted.failed();
         trace?.failed(thrown);
@@ -182,6 +186,8 @@ class Run {
   #timer: NodeJS.Timeout | undefined;
   #limit: AbortController | undefined;
   #parts: AsyncGenerator<MultipartPart> | undefined;
+  /** The body is being read, and not at its end. */
+  isComing = false;
 
   constructor(event: HttpEvent) {
     this.event = event;
@@ -209,7 +215,9 @@ class Run {
   /** The parts of the body. Reading stops when the call is aborted or ends. */
   async *parts(type: string): AsyncGenerator<MultipartPart> {
     this.#parts = readParts(this.event.request.body_stream, type, partLimits, this.signal);
+    this.isComing = true;
     yield* this.#parts;
+    this.isComing = false;
   }
 
   over(): void {

@@ -4,6 +4,7 @@ import type { HttpResponse, PooledBody, ResponseFields, ResponseHeaders } from "
 import { type AnyCall, Bytes, type BytesOptions, Listing } from "../rpc/command.ts";
 import { type Encoder, failureOf } from "../rpc/encodings.ts";
 import type { Level, LevelTraits } from "../rpc/levels.ts";
+import { Ahead, type AheadDeps } from "./ahead.ts";
 
 const streamError = "X-Stream-Error";
 const announced = "X-Stream-Output, X-Chunked-Output, X-Content-Length";
@@ -32,6 +33,8 @@ export interface Running {
   readonly response: HttpResponse;
   /** Send the headers before the first value. */
   readonly eager: boolean;
+  /** For a command that reads the body of the request while it answers. */
+  readonly ahead?: AheadDeps | undefined;
   /** Called with an error of the command, before or during the response body. */
   failed(thrown: unknown): void;
   /** Called once, when the command has finished. */
@@ -156,12 +159,31 @@ function bytesAnswer(running: Running, { source, options: { length, release } }:
 }
 
 async function streamAnswer(running: Running, values: AsyncIterable<unknown>): Promise<ResponseFields> {
-  const { encoder, call, eager } = running;
+  const { encoder, call, eager, ahead } = running;
   const iterator = values[Symbol.asyncIterator]();
   // An error before the first value still gets its own status.
   const first = eager ? undefined : await iterator.next();
   const headers = { content_type: encoder.type, x_chunked_output: "1" };
-  return streamed(running, headers, iterator, (value, previous) => encoder.value(value, call, previous), { first });
+  const write = (value: unknown, previous: unknown) => encoder.value(value, call, previous);
+  if (ahead === undefined || first?.done === true) return streamed(running, headers, iterator, write, { first });
+  return streamed(running, headers, new Ahead(encoded(iterator, write, first), ahead), (bytes) => bytes);
+}
+
+/** The lines of an answer, the first of whose values may have been taken already. */
+async function* encoded<T>(
+  source: AsyncIterator<T>,
+  write: (value: T, previous: T | undefined) => string | Uint8Array,
+  first: IteratorResult<T> | undefined,
+): AsyncGenerator<string | Uint8Array, void, undefined> {
+  let previous: T | undefined;
+  try {
+    for (let next = first ?? (await source.next()); next.done !== true; next = await source.next()) {
+      yield write(next.value, previous);
+      previous = next.value;
+    }
+  } finally {
+    await source.return?.();
+  }
 }
 
 interface Streaming<T> {

@@ -1,0 +1,142 @@
+/** Lines of answers come while the body is still on its way, and wait for a client that sends all of it first. */
+import assert from "node:assert/strict";
+import { join } from "node:path";
+import { after, before, describe, test } from "node:test";
+import type { Node } from "modhost/node";
+import { type Commands, stream, writeCommand } from "#modules/mod_http_api/rpc/command.ts";
+import { fields } from "#modules/mod_http_api/rpc/shape.ts";
+import { eventually } from "#test/support/eventually.ts";
+import { startHost, type TestHost } from "#test/support/host.ts";
+import { type RpcHost, startRpc } from "../commands/support.ts";
+import { type ApiHost, startApi } from "../support.ts";
+import { closing, part, Talk, type Way, ways } from "./talk.ts";
+
+const COUNT = 5;
+const contents = Array.from({ length: COUNT }, (_, at) => `the content of block ${at}`);
+
+/** Pieces as they are measured: each ends with the line break before the next delimiter. */
+const pieces = (names: readonly string[] = []) => [...contents.map((content, at) => part(content, names[at])), closing];
+
+/** The lines, over each of the ways that the host has. */
+async function lineByLine(
+  host: Pick<TestHost, "http" | "https">,
+  path: string,
+  { named = false, over = ways }: { readonly named?: boolean; readonly over?: readonly Way[] } = {},
+): Promise<string[][]> {
+  const names = named ? contents.map((_, at) => `file${at}`) : [];
+  const all = pieces(names);
+  const length = all.reduce((sum, piece) => sum + piece.length, 0);
+  return Promise.all(
+    over.map(async (way) => {
+      using talk = new Talk({ way, host, path, length });
+      for (const [at, piece] of all.entries()) {
+        await talk.write(piece);
+        // The delimiter that ends a part comes with the next piece.
+        await talk.until(Math.min(at, COUNT - 1));
+      }
+      talk.end();
+      await talk.whole();
+      assert.equal(talk.status, 200, way);
+      assert.equal(talk.trailers["x-stream-error"], undefined, way);
+      return [...talk.lines];
+    }),
+  );
+}
+
+describe("lines come while the body is coming", () => {
+  let host: RpcHost;
+  before(async () => {
+    host = await startRpc({ https_ports: [0], api_trusted_callers: ["127.0.0.1"] });
+  });
+  after(() => host?.stop());
+
+  test("of block/put, over each way: n - 1 of n before the last piece goes out", async () => {
+    for (const lines of await lineByLine(host, "block/put?pin=false")) {
+      assert.deepEqual(
+        lines.map((line) => JSON.parse(line).Size),
+        contents.map((content) => content.length),
+      );
+    }
+  });
+
+  test("of add, over each way", async () => {
+    for (const lines of await lineByLine(host, "add?pin=true", { named: true })) {
+      assert.deepEqual(
+        lines.map((line) => JSON.parse(line).Name),
+        contents.map((_, at) => `file${at}`),
+      );
+    }
+  });
+
+  test("through the reverse proxy", async () => {
+    await using proxy = await startHost({
+      config: {
+        modules_enabled: ["http", "http_proxy"],
+        http_proxy: { node: { upstreams: [`http://127.0.0.1:${host.http}`], path: "keep" } },
+        http_paths: { node: "/api/v0" },
+      },
+    });
+    const over = ways.filter((way) => way !== "HTTP/2");
+    for (const lines of await lineByLine(proxy, "block/put?pin=false", { over })) assert.equal(lines.length, COUNT);
+  });
+
+  test("the connection goes on after them, also where the client waited to be asked for the body", async () => {
+    const headers = { expect: "100-continue" };
+    using talk = new Talk({ way: "HTTP/1.1 in chunks", host, path: "block/put?pin=false", headers });
+    for (const piece of pieces()) await talk.write(piece);
+    talk.end();
+    await talk.whole();
+    assert.equal(talk.lines.length, COUNT);
+  });
+});
+
+/** A line so long that few of them are more than all buffers on the way hold. */
+const LONG = "x".repeat(64 * 1024);
+const MANY = 400;
+
+describe("a client that reads nothing before it has sent everything", () => {
+  let host: ApiHost;
+  let taken = 0;
+  const commands = {
+    long: writeCommand({
+      help: "Answers each part by a long line.",
+      file: { name: "data", many: true, help: "Parts." },
+      returns: stream(fields("Long", { At: "int", Text: "string" })),
+      async *run({ files }) {
+        for await (const { body } of files.plain("files")) {
+          for await (const _ of body);
+          taken += 1;
+          yield { At: taken, Text: LONG };
+        }
+      },
+    }),
+  } satisfies Commands;
+  before(async () => {
+    const lowLevel = {
+      get scratch() {
+        return join(host.folder, "scratch");
+      },
+    };
+    host = await startApi([commands], { node: { lowLevel } as unknown as Node }, { https_ports: [0] });
+  });
+  after(() => host?.stop());
+
+  for (const way of ways) {
+    test(`over ${way}: all of it is taken, and the whole answer is there afterwards`, async () => {
+      taken = 0;
+      const piece = part("x");
+      using talk = new Talk({ way, host, path: "long", length: MANY * piece.length + closing.length });
+      talk.hold();
+      for (let at = 0; at < MANY; at += 1) await talk.write(piece);
+      await talk.write(closing);
+      talk.end();
+      await eventually("all parts are taken", () => taken === MANY);
+      talk.read();
+      await talk.whole();
+      assert.deepEqual(
+        talk.lines.map((line) => JSON.parse(line).At),
+        Array.from({ length: MANY }, (_, at) => at + 1),
+      );
+    });
+  }
+});
