@@ -11,14 +11,14 @@ import {
   withPeer,
 } from "../network/swarm/multiaddr.ts";
 import { resolvePeers } from "../network/swarm/resolve_peers.ts";
-import type { Resources } from "../network/swarm/resources.ts";
+import type { SwarmResources } from "../network/swarm/resources.ts";
 import type { Swarm } from "../network/swarm/swarm.ts";
 import { NodeError } from "../util/errors.ts";
 import { formatDuration } from "../util/go/duration.ts";
 import { type Address, type CallOptions, callSignal, listOf, type PeerName } from "./common.ts";
 import { type IdResult, toldBy } from "./id.ts";
 
-export type { ResourceScope, Resources, ResourceUse } from "../network/swarm/resources.ts";
+export type { ResourceScope, ResourceUse, SwarmResources } from "../network/swarm/resources.ts";
 
 export interface SwarmAddrsResult {
   readonly id: PeerId;
@@ -131,7 +131,7 @@ export interface SwarmApi {
   readonly filters: SwarmFiltersApi;
   readonly peering: SwarmPeeringApi;
   /** What connections take of the process and the machine, and how much they may. */
-  resources(options?: CallOptions): Promise<Resources>;
+  resources(options?: CallOptions): Promise<SwarmResources>;
   /** Whether others reach this node, as they told when it asked. */
   autonat(options?: CallOptions): Promise<SwarmAutonatResult>;
 }

@@ -24,7 +24,7 @@ export interface ResourceScope {
   readonly streamsOutbound: ResourceUse;
 }
 
-export interface Resources {
+export interface SwarmResources {
   /** The whole process. */
   readonly system: ResourceScope;
   /** Connections that are being made, and streams that have no protocol yet. */
@@ -57,7 +57,7 @@ const SERVICES: Readonly<Record<string, string>> = {
 export async function resourcesOf(
   libp2p: Pick<Libp2p, "getConnections" | "getDialQueue">,
   bounds: ConnectionBounds,
-): Promise<Resources> {
+): Promise<SwarmResources> {
   const connections = libp2p.getConnections();
   const streams = connections.flatMap((connection) => connection.streams);
   const spoken = streams.filter(({ protocol }) => protocol !== "");

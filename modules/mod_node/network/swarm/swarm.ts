@@ -24,7 +24,7 @@ import { PeerDatastore, peerKey } from "./peer_datastore.ts";
 import type { PingService } from "./ping.ts";
 import { isPublic } from "./public_ip.ts";
 import type { Reachability } from "./reachability.ts";
-import { type Resources, resourcesOf } from "./resources.ts";
+import { resourcesOf, type SwarmResources } from "./resources.ts";
 
 export interface SwarmDeps {
   readonly repo: Pick<Repo, "path" | "config" | "identity">;
@@ -209,7 +209,7 @@ export class Swarm {
   }
 
   /** What of the node's resources the connections take, and how much they may. */
-  resources(): Promise<Resources> {
+  resources(): Promise<SwarmResources> {
     return resourcesOf(this.libp2p, this.#host.connectionBounds());
   }
 
