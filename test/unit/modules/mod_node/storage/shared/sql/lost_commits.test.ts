@@ -19,6 +19,15 @@ const text = (value: Uint8Array | undefined) => value && Buffer.from(value).toSt
 let server: Postgres | undefined;
 after(async () => server?.[Symbol.asyncDispose]());
 
+/** The URL of a database without anything of an earlier test. */
+async function emptySchema(): Promise<string> {
+  server ??= await Postgres.start();
+  const line = new Line(sqlSettings(server.url()), { name: "test", counts: new SqlCounts() });
+  await line.run((sql) => sql.unsafe("drop schema if exists restored cascade"), 10_000);
+  line.close();
+  return `${server.url()}?schema=restored`;
+}
+
 /** The database as it was after its first commit, and what another host, which gets the same session, has committed since. */
 async function goBack(url: string, keys: readonly string[]): Promise<void> {
   const line = new Line(sqlSettings(url), { name: "test", counts: new SqlCounts() });
@@ -46,11 +55,7 @@ for (const length of ["longer than", "as long as"]) {
   test(`commits that the database has lost are lost here, too, where its new history is ${length} the old one`, {
     skip: noPostgres,
   }, async () => {
-    server ??= await Postgres.start();
-    const line = new Line(sqlSettings(server.url()), { name: "test", counts: new SqlCounts() });
-    await line.run((sql) => sql.unsafe("drop schema if exists restored cascade"), 10_000);
-    line.close();
-    const url = `${server.url()}?schema=restored`;
+    const url = await emptySchema();
     const { log } = await openSqlLog({ url, name: "a", peer: "a", pollMs: 50 });
     const metadata = await SharedMetadata.open(log, memoryMetadata());
     try {
@@ -111,11 +116,7 @@ for (const [length, keys] of [
   test(`a host that was down when commits were lost makes its copies anew, where the new history is ${length} the old one`, {
     skip: noPostgres,
   }, async () => {
-    server ??= await Postgres.start();
-    const line = new Line(sqlSettings(server.url()), { name: "test", counts: new SqlCounts() });
-    await line.run((sql) => sql.unsafe("drop schema if exists restored cascade"), 10_000);
-    line.close();
-    const url = `${server.url()}?schema=restored`;
+    const url = await emptySchema();
     const copy = kept(memoryMetadata());
     const behind = new Behind();
     const open = async (isFollowed: boolean) => {
