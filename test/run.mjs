@@ -3,7 +3,8 @@
  * `test/**` file that ends in `.test.ts`.
  *
  * Of folders, and without files, small files share processes: see `support/together.mjs`. A file that is named has its own.
- * The programs that tests start are bundled then: see `support/bundle.mjs`. Those of files that are named run from source.
+ * The programs that tests start, and the modules of their hosts, are bundled then: see `support/bundle.mjs`. Those of files
+ * that are named run from source.
  *
  * `--name TEXT` runs the tests whose names hold this text, and loads only the files in which it stands. `--times` ends
  * with how long each file took, in a process of its own. Other options are handed to Node's runner (`--test-only`, ...).
@@ -46,7 +47,7 @@ const runner = spawn(
     "--conditions=source",
     `--require=${support("unhooked.cjs")}`,
     `--require=${support("time_limit.cjs")}`,
-    ...(bundled ? [`--require=${bundled.threads}`] : []),
+    ...(bundled ? [`--require=${bundled.tests}`] : []),
     "--test",
     // A test that hangs fails, instead of holding up the run; one of a busy machine has time, and so have the files that
     // share a process, which have it together.

@@ -1,10 +1,10 @@
 import { variableOf } from "../config/index.ts";
 import type { Host, HostOptions } from "../host.ts";
 import { planLines } from "../operations/plan_text.ts";
+import type { Member } from "../processes/member.ts";
+import { WORKER } from "../processes/messages.ts";
 import type { Change } from "../types.ts";
 import { ModhostError, reasonOf } from "../util/errors.ts";
-import type { Member } from "../workers/member.ts";
-import { WORKER } from "../workers/messages.ts";
 import { portText } from "./addresses.ts";
 import { changeText } from "./admin/change.ts";
 import { type Command, type CommandContext, UsageError } from "./command.ts";
@@ -78,7 +78,7 @@ export const run: Command = {
         return (await import("./supervise.ts")).supervise({ ...context, env }, count);
       }
     }
-    const member = isMember ? (await import("../workers/member.ts")).memberOf(context.env) : undefined;
+    const member = isMember ? (await import("../processes/member.ts")).memberOf(context.env) : undefined;
     return runHost(context, member);
   },
 };

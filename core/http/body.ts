@@ -17,14 +17,19 @@ export class IncomingBody {
   readonly #request: NodeRequest;
   readonly #watch: ProgressWatch;
   readonly #invite: () => void;
+  readonly #pause: number;
   #received = 0;
   #taken = false;
   #lingering = false;
 
-  /** `invite` is called before the first read: the client may be waiting to be asked for the body. */
-  constructor(request: NodeRequest, watch: ProgressWatch, invite: () => void) {
+  /**
+   * `invite` is called before the first read: the client may be waiting to be asked for the body. `pause` is for how many
+   * seconds it may send nothing to one who reads piece by piece, where that is longer than for all.
+   */
+  constructor(request: NodeRequest, watch: ProgressWatch, invite: () => void, pause = 0) {
     this.#request = request;
     this.#invite = invite;
+    this.#pause = pause;
     this.#watch = watch;
   }
 
@@ -138,7 +143,8 @@ export class IncomingBody {
     };
     const onEnd = finish("complete");
     const onClose = finish("BODY_ABORTED");
-    const flow = this.#flow(finish("BODY_TIMEOUT"), () => wake !== undefined);
+    const patience = () => this.#pause * 1000;
+    const flow = { ...this.#flow(finish("BODY_TIMEOUT"), () => wake !== undefined), patience };
     this.#watch.add(flow);
     request.on("data", onData).on("end", onEnd).on("close", onClose).on("error", onClose);
     try {

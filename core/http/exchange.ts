@@ -87,6 +87,10 @@ export class Exchange implements HttpEvent, LayeredExchange, TokenUse {
     return `${method} ${path}`;
   }
 
+  get uploadPause(): number {
+    return this.#mount?.provider.upload_pause ?? 0;
+  }
+
   get defaults(): DefaultHeaders | undefined {
     return this.#mount === undefined ? this.service.settings.defaultHeaders : this.#mount.defaults;
   }

@@ -25,6 +25,7 @@ const appFields = {
   name_option: [isText, "the name of an option"],
   default_path: [isText, 'a path, such as "/" or "/shop"'],
   streaming_uploads: [isFlag, "true or false"],
+  upload_pause: [(value) => Number.isFinite(value) && (value as number) >= 0, "a number of seconds"],
   relays: [isFlag, "true or false"],
   priority: [Number.isFinite, "a number"],
   auth: [isAuth, '"token", or { scope: "name" }'],

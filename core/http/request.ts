@@ -50,6 +50,8 @@ export interface RequestPlace {
   readonly gone: boolean;
   /** The request has a body that nobody has read. */
   readonly hasBody: boolean;
+  /** Seconds that the app lets a client pause while it sends the body. */
+  readonly uploadPause: number;
   /** The request was let in with a token. */
   bear(token: CountingToken): void;
 }
@@ -131,8 +133,9 @@ export class Request implements HttpRequest, TokenBearer {
 
   /** The body on its way in. */
   get incoming(): IncomingBody {
-    const { service, response } = this.#exchange;
-    return (this.#incoming ??= new IncomingBody(this.raw, service.watch, () => service.invite(this.raw, response.raw)));
+    const { service, response, uploadPause } = this.#exchange;
+    const invite = () => service.invite(this.raw, response.raw);
+    return (this.#incoming ??= new IncomingBody(this.raw, service.watch, invite, uploadPause));
   }
 
   /** Bytes of the body that have been read. */

@@ -1,5 +1,5 @@
 import type { OutgoingHttpHeaders, ServerResponse } from "node:http";
-import type { HttpRequest, HttpResponse, ResponseFields, ResponseHeaders } from "../types.ts";
+import type { HttpRequest, HttpResponse, PooledBody, ResponseFields, ResponseHeaders } from "../types.ts";
 import { piecesOf } from "../util/body_stream.ts";
 import { wireFields, wireName } from "../util/header_fields.ts";
 import { contains_token } from "../util/url.ts";
@@ -41,6 +41,13 @@ export function bodiless(status: number): boolean {
 function hasContent(body: Body | undefined): boolean {
   return body !== undefined && body !== null && (body as { length?: number }).length !== 0;
 }
+
+/** Of a pooled body: copying so much costs less than sending it piece by piece. */
+const MAX_COPIED_BYTES = 64 * 1024;
+
+/** All of a pooled body is at hand. */
+const isWhole = (body: object): body is PooledBody & { readonly whole: Uint8Array } =>
+  "whole" in body && body.whole instanceof Uint8Array && "release" in body;
 
 /** Headers that describe an answer, and how it may be kept: they are not those of an error page in its place. */
 const answerHeaders: ReadonlySet<string> = new Set([
@@ -205,6 +212,7 @@ export class Response implements HttpResponse {
       this.reclaim();
       if (body === undefined || body === null) this.#writeWhole("");
       else if (typeof body === "string" || body instanceof Uint8Array) this.#writeWhole(body);
+      else if (isWhole(body) && this.trailers === undefined) this.#writePooled(body);
       else this.#writeStream(body);
     } catch (error) {
       discard(body);
@@ -235,6 +243,24 @@ export class Response implements HttpResponse {
     if (typeof body === "string") this.#exchange.end(body);
     else this.#exchange.end(body);
     if (raw.writableLength > 0) this.#exchange.watchWriting();
+  }
+
+  /** The connection mostly needs the bytes no more as soon as they are written. */
+  #writePooled(body: PooledBody & { readonly whole: Uint8Array }): void {
+    const { raw } = this;
+    const { whole } = body;
+    if (this.#exchange.http2) {
+      // HTTP/2 says "finish" of what was reset, too, and may still have the bytes then.
+      if (whole.length > MAX_COPIED_BYTES) this.#writeStream(body);
+      else {
+        this.#writeWhole(Buffer.from(whole));
+        body.release(whole);
+      }
+      return;
+    }
+    this.#writeWhole(whole);
+    if (raw.writableLength === 0) body.release(whole);
+    else (raw as ServerResponse).once("finish", () => body.release(whole));
   }
 
   #writeStream(body: Exclude<Body, string | Uint8Array>): void {

@@ -7,6 +7,8 @@ import { type Flow, type ProgressWatch, STREAM_COST } from "./progress.ts";
 interface Sender {
   readonly http2: boolean;
   readonly gone: boolean;
+  /** Seconds that the client may pause while it sends its body. */
+  readonly uploadPause: number;
   readonly service: { readonly watch: ProgressWatch };
   /** `received` are bytes of its body. */
   readonly request: { readonly raw: NodeRequest; readonly received: number };
@@ -40,6 +42,12 @@ export class Sending implements Flow {
 
   expired(): void {
     this.#sender.cut();
+  }
+
+  /** A client that reads the answer when it has sent everything may be waiting for more to send. */
+  patience(): number {
+    const { request, uploadPause } = this.#sender;
+    return request.raw.complete ? 0 : uploadPause * 1000;
   }
 
   held(): number {

@@ -24,6 +24,9 @@ export type HandlerResult =
  * iteration has ended, and it is not called where a connection was lost before it took the piece.
  */
 export interface PooledBody extends AsyncIterable<string | Uint8Array> {
+  /** All of the body, where it is one piece that is at hand: it may be sent with the head, without an iteration. */
+  readonly whole?: Uint8Array;
+  /** Takes it back. */
   release(piece: Uint8Array): void;
 }
 

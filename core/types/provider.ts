@@ -42,6 +42,11 @@ interface AppSettings {
   /** Handlers are called before the body is read and take it from `request.body_stream`. */
   readonly streaming_uploads?: boolean;
   /**
+   * Seconds that a client may pause while a handler takes its body from `request.body_stream`: for uploads whose source is slow.
+   * Default: `http_progress_timeout`, which holds where it is longer.
+   */
+  readonly upload_pause?: number;
+  /**
    * Handlers pass requests on to other servers, and their answers back: bodies come in any content coding, and nobody is
    * advised of answers without a content type. With `streaming_uploads`.
    */

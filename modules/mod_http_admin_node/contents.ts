@@ -47,8 +47,7 @@ export async function locate(node: NodeModule, path: string, signal: AbortSignal
       name: path.split("/").findLast((part) => part !== "") ?? "files",
     };
   } catch (error) {
-    if (isFailure(error, "FILE_NOT_FOUND", "NO_LINK", "NO_KEY"))
-      throw new HttpError(404, `There is nothing at ${path}`);
+    if (isFailure(error, "FILE_NOT_FOUND", "NO_LINK")) throw new HttpError(404, `There is nothing at ${path}`);
     throw error;
   }
 }

@@ -7,7 +7,6 @@ import { Jobs } from "./jobs.ts";
 import { operations } from "./operations/index.ts";
 import { bound, type Deps } from "./operations/operation.ts";
 import { PinList } from "./pin_list.ts";
-import { PinNames } from "./pin_names.ts";
 import { shapes } from "./shapes.ts";
 import { UploadRecords } from "./upload_records.ts";
 
@@ -22,7 +21,7 @@ export default function load(module: Module): void {
   const jobs = new Jobs();
   const history = new History(node);
   const uploads = new UploadRecords();
-  const lists = { pins: new PinList(node), names: new PinNames(node), directories: new Directories(node) };
+  const lists = { pins: new PinList(node), directories: new Directories(node) };
   const deps: Deps = { node, jobs, history, uploads, ...lists };
   module.provides("admin", {
     operations: operations.map((operation) => bound(operation, deps)),

@@ -36,6 +36,15 @@ export const shapes: Readonly<Record<string, Schema>> = {
     repo: object({ size: integer, "limit?": integer, blocks: integer, version: text }),
     path: text,
   }),
+  NodeStore: object({
+    is_shared: flag,
+    "engines?": list(object({ kind: one("objects", "database"), place: text, "problem?": text })),
+    "cache?": object({ size: integer, limit: integer, hits: integer, misses: integer }),
+    "waiting?": object({ size: integer, changes: integer }),
+    "requests?": list(object({ kind: text, count: integer, repeated: integer, failed: integer })),
+    "commits?": object({ count: integer, calls: integer, sessions_lost: integer }),
+    "last_gc?": object({ time, "removed?": integer }),
+  }),
   NodeFiguresNow: object({
     time,
     online: flag,

@@ -26,6 +26,39 @@ export interface NodeStatus {
   readonly path: string;
 }
 
+/** `GET /node/store`: the store that several hosts share, as this host sees it. */
+export interface NodeStore {
+  /** False where the node has its store to itself; nothing else is told then. */
+  readonly is_shared: boolean;
+  /** Those that it is made of: the object store, and the database. */
+  readonly engines?: readonly StoreEngine[];
+  /** On the disk of this host; `hits` and `misses` are blocks read from it and past it since the node was opened. */
+  readonly cache?: { readonly size: number; readonly limit: number; readonly hits: number; readonly misses: number };
+  /** Bytes that are not in the store yet, and changes that wait for their commit. */
+  readonly waiting?: { readonly size: number; readonly changes: number };
+  /** Requests to the object store since the node was opened, by kind: those that were sent again, and those that failed. */
+  readonly requests?: readonly StoreRequests[];
+  /** Since the node was opened. `calls`: changes that the commits were for. `sessions_lost`: how often this host was shut out. */
+  readonly commits?: { readonly count: number; readonly calls: number; readonly sessions_lost: number };
+  /** The last removal of garbage or blocks of which this host has heard the end; `removed` where this host led it. */
+  readonly last_gc?: { readonly time: string; readonly removed?: number };
+}
+
+export interface StoreEngine {
+  readonly kind: "objects" | "database";
+  /** Without user and password. */
+  readonly place: string;
+  /** Why it cannot be reached; undefined while it can. */
+  readonly problem?: string;
+}
+
+export interface StoreRequests {
+  readonly kind: string;
+  readonly count: number;
+  readonly repeated: number;
+  readonly failed: number;
+}
+
 /** How much the repo holds. */
 export interface RepoState {
   readonly size: number;

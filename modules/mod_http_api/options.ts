@@ -55,6 +55,13 @@ export const options = {
     describe:
       "A front end for the API, at `/webui` of its addresses: a folder of built files (a relative path counts from the config file's folder), or a CID or content path (`/ipfs/CID`, `/ipns/NAME`), which takes the module `http_gateway`. Its pages may call the API as programs of this machine may.",
   },
+  api_upload_pause: {
+    type: "period",
+    default: "1h",
+    max: 86_400,
+    describe:
+      "How long a caller may send nothing in the midst of the body of a call, such as a client that waits for its next block; http_progress_timeout holds where it is longer.",
+  },
   api_config_edit: {
     type: "boolean",
     default: false,

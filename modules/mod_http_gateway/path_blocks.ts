@@ -18,6 +18,11 @@ interface Kept {
   removals: number | undefined;
 }
 
+export interface Readers {
+  readonly read: ReadBlock;
+  readonly readLeaf: ReadBlock;
+}
+
 export class PathBlocks {
   readonly #node: NodeModule;
   /** By multihash and codec; the latest last. */
@@ -33,10 +38,10 @@ export class PathBlocks {
     this.#node = node;
   }
 
-  /** Reads by `read` what is not kept. */
-  reader(read: ReadBlock): ReadBlock {
-    // A leaf has no names: it is met at the end of a path, once.
-    const soon = (cid: Cid) => (cid.code === RAW ? readSoon(read, cid) : (this.#now(cid) ?? this.#read(cid, read)));
+  /** Reads by `read` what is not kept, and by `readLeaf` what has no names, and is met at the end of a path, once. */
+  reader(by: Readers): ReadBlock {
+    const soon = (cid: Cid) =>
+      cid.code === RAW ? readSoon(by.readLeaf, cid) : (this.#now(cid) ?? this.#read(cid, by.read));
     return Object.assign(async (cid: Cid) => soon(cid), { soon });
   }
 

@@ -14,6 +14,9 @@ import type { GatewaySettings } from "./settings.ts";
  */
 const MAX_FRUITLESS_BLOCKS = 8192;
 
+/** Shorter blocks have no buffer of the pool, and shorter parts of others are copied. */
+const MIN_POOLED_BYTES = 16 * 1024;
+
 type Buffers = NodeModule["lowLevel"]["blocks"]["buffers"];
 
 export interface ReadingDeps extends Pick<GatewaySettings, "stallTime" | "totalTime"> {
@@ -29,13 +32,15 @@ export class Reading {
   readonly offline: boolean;
   /** Aborts when nobody waits any more, and when it takes too long; undefined where everything is on this machine. */
   readonly signal: AbortSignal | undefined;
-  readonly read: ReadBlock;
-  /** For blocks that paths lead through. */
-  readonly readPath: ReadBlock;
   /** Where domains lead. */
   readonly links: DnsLinks;
   readonly #node: NodeModule;
+  readonly #blocks: PathBlocks;
   readonly #isGone: () => boolean;
+  // Most requests need only some of them.
+  #read: ReadBlock | undefined;
+  #readLeaf: ReadBlock | undefined;
+  #readPath: ReadBlock | undefined;
   /** Blocks since the last bytes. */
   #fruitless = 0;
   readonly #stallTime: number;
@@ -50,7 +55,6 @@ export class Reading {
     request: HttpRequest,
     { stallTime, totalTime, offline, blocks, links, isGone }: ReadingDeps,
   ) {
-    this.#node = node;
     this.#isGone = isGone;
     this.offline = offline;
     this.links = links;
@@ -61,23 +65,42 @@ export class Reading {
       this.signal = AbortSignal.any([request.signal, this.#late.signal]);
       this.#wait();
     }
-    this.read = this.#bounded(node.lowLevel.reader({ signal: this.signal, offline, nameless: true }));
-    this.readPath = blocks.reader(this.read);
+    this.#node = node;
+    this.#blocks = blocks;
   }
 
-  /** A reader whose blocks the `lending` gives back. */
-  pooled(): { readonly read: ReadBlock; readonly buffers: Buffers; readonly lending: Lending } {
-    const { buffers } = this.#node.lowLevel.blocks;
-    const read = this.#node.lowLevel.reader({ signal: this.signal, offline: this.offline, nameless: true, buffers });
-    return { read: this.#bounded(read), buffers, lending: this.lending };
+  get read(): ReadBlock {
+    this.#read ??= this.#reader(undefined);
+    return this.#read;
+  }
+
+  /** As `read`, for blocks that go to the client, into arrays of `buffers`: who has one may give it back. */
+  get readLeaf(): ReadBlock {
+    this.#readLeaf ??= this.#reader(this.buffers);
+    return this.#readLeaf;
+  }
+
+  /** Those of `readLeaf`. */
+  get buffers(): Buffers {
+    return this.#node.lowLevel.blocks.buffers;
+  }
+
+  /** For blocks that paths lead through; those that have no names are as by `readLeaf`. */
+  get readPath(): ReadBlock {
+    this.#readPath ??= this.#blocks.reader(this);
+    return this.#readPath;
+  }
+
+  #reader(buffers: Buffers | undefined): ReadBlock {
+    const { signal, offline } = this;
+    return this.#bounded(this.#node.lowLevel.reader({ signal, offline, nameless: true, buffers }));
   }
 
   /** What goes to the client passes through it: clients that are slow hold little together. */
   get lending(): Lending {
     if (this.#lending === undefined) {
-      const { buffers } = this.#node.lowLevel.blocks;
       this.#lending = new Lending({
-        release: (piece) => buffers.release(piece),
+        release: (piece) => this.buffers.release(piece),
         waiting: (isWaiting) => (isWaiting ? clearTimeout(this.#timer) : this.#wait()),
       });
       if (this.#isOver) this.#lending.end();
@@ -144,6 +167,25 @@ export class Reading {
   end(): void {
     clearTimeout(this.#timer);
     this.#late = undefined;
+  }
+
+  /** The bytes of an answer that is short, part of a block in the pool: as they are, or a copy where they would hold far more. */
+  few(bytes: Uint8Array): Gathered {
+    this.#came(bytes);
+    const body = bytes.length < MIN_POOLED_BYTES ? undefined : this.lent(bytes);
+    if (body !== undefined) return { start: bytes, body };
+    const copy = bytes.slice();
+    this.buffers.release(bytes);
+    return { start: copy, body: copy };
+  }
+
+  /** The body of an answer that is all here, whose block goes back to the pool; undefined where too much is lent already. */
+  lent(bytes: Uint8Array): Uint8Array | PooledBody | undefined {
+    const { lending } = this;
+    if (!lending.lend(bytes)) return undefined;
+    this.end();
+    if (bytes.length < MIN_POOLED_BYTES) return bytes;
+    return { whole: bytes, [Symbol.asyncIterator]: () => only(bytes), release: (piece) => lending.release(piece) };
   }
 
   /**
@@ -218,6 +260,10 @@ export interface BodyOptions {
   readonly length?: number;
   /** Takes back a piece that was sent. */
   readonly release?: ((piece: Uint8Array) => void) | undefined;
+}
+
+async function* only(bytes: Uint8Array): AsyncGenerator<Uint8Array, void, undefined> {
+  yield bytes;
 }
 
 async function* failing(bytes: Uint8Array, error: unknown): AsyncGenerator<Uint8Array, void, undefined> {

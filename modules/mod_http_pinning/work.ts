@@ -1,6 +1,7 @@
 /** Background work: pins what was requested, and releases pins that no request needs any more. */
 import { type Node, parseCid, parsePeerAddress, retryAfter } from "modhost/node";
 import type { ModuleLog } from "../../core/types.ts";
+import type { Wish } from "./pin_object.ts";
 import type { PinRequest } from "./pin_request.ts";
 import { isFree, isOpen, type PinWithin, type Requests, type Workers } from "./requests.ts";
 
@@ -20,6 +21,11 @@ const LOOK_EVERY_MS = 5000;
 
 /** Owner of the pins made here, so that they are released with the last request and other pins are not. */
 const owner = "mod_http_pinning";
+
+/** Bytes of the longest name that a pin of the node has: a request may have a longer one. */
+const MAX_PIN_NAME = 255;
+
+const nameOf = ({ name = "" }: Wish): string => (Buffer.byteLength(name) > MAX_PIN_NAME ? "" : name);
 
 interface Task {
   readonly leave: AbortController;
@@ -163,7 +169,7 @@ export class Work {
     const signal = AbortSignal.any([left, late.signal]);
     try {
       for (;;) {
-        await pins.add(cid, "recursive", { owner, signal, progress: () => timer.refresh() });
+        await pins.add(cid, "recursive", { owner, name: nameOf(wish), signal, progress: () => timer.refresh() });
         // If the pin already existed, its last request may have been removed meanwhile, and the pin with it: try again.
         if (await requests.settle(request, { status: "pinned" }, pinOf(node, cid))) return undefined;
       }

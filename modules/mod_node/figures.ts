@@ -78,6 +78,18 @@ export const nodeMetrics = {
   modhost_node_dht_peers: { kind: "gauge", help: "Peers in the routing tables of the DHT.", labels: ["table"] },
   modhost_node_provides_total: { kind: "counter", help: "Blocks that were announced to the routing system." },
   modhost_node_provide_queue: { kind: "gauge", help: "Blocks that wait to be announced." },
+  modhost_node_provide_keys: { kind: "gauge", help: "Blocks that are announced again and again, by region." },
+  modhost_node_provide_regions: { kind: "gauge", help: "Regions of the key space that have such blocks." },
+  modhost_node_provide_behind_seconds: {
+    kind: "gauge",
+    unit: "seconds",
+    help: "How late the region is that waits longest to be announced again, while there are peers.",
+  },
+  modhost_node_provide_records_total: { kind: "counter", help: "Provider records that peers took, by region." },
+  modhost_node_provide_failed_total: {
+    kind: "counter",
+    help: "Blocks that no peer took, counted each time, by region.",
+  },
   ...sharedMetrics,
 } as const satisfies MetricDeclarations;
 
@@ -159,6 +171,13 @@ function addNetwork(samples: Samples, network: Network): void {
   }
   samples.add("modhost_node_provides_total", routing.provideStat.total);
   samples.add("modhost_node_provide_queue", routing.queued);
+  const { sweeper } = routing.providing;
+  if (sweeper === undefined) return;
+  samples.add("modhost_node_provide_keys", sweeper.keystore.size);
+  samples.add("modhost_node_provide_regions", sweeper.turns.wanted.length);
+  samples.add("modhost_node_provide_behind_seconds", sweeper.behindMs / 1000);
+  samples.add("modhost_node_provide_records_total", sweeper.figures.records);
+  samples.add("modhost_node_provide_failed_total", sweeper.figures.failed);
 }
 
 function addBitswap(samples: Samples, { bitswap }: Network): void {

@@ -26,6 +26,7 @@ export { compareNames } from "./formats/dag_pb/dag_pb.ts";
 export { type DagPbLink, type DagPbNode, encodeDagPb } from "./formats/dag_pb/pb_object.ts";
 export { eventTypes as routingEventTypes } from "./network/kad/events.ts";
 export * from "./text.ts";
+export { isAgentVersion } from "./util/agent_version.ts";
 export { apiVersion, type VersionFacts, versionFacts } from "./util/version.ts";
 
 // Repos, before there is a node: looked for, described, made, copied from one kind of store to another.
@@ -69,6 +70,7 @@ export { entries as directoryEntries, lookup as directoryEntry } from "./content
 export { fileSize, isDirectory, type UnixfsNode } from "./content/unixfs/node.ts";
 export { bulkReader, openFile, openNode } from "./content/unixfs/open.ts";
 export { readFile } from "./content/unixfs/read.ts";
+export { readWithin } from "./content/unixfs/read_within.ts";
 export { exportTar } from "./content/unixfs/tar.ts";
 export { dateOf } from "./content/unixfs/times.ts";
 export type { ModeAndTime, UnixTime } from "./formats/unixfs/format.ts";

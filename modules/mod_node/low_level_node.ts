@@ -55,6 +55,8 @@ export interface NodeOptions extends RepoOptions {
    * environment says: `DEBUG` is 1, t or true, or `IPFS_LOGGING` is debug.
    */
   readonly debug?: boolean | undefined;
+  /** What the node calls itself, as `kubo/0.43.0`, to peers by identify and to callers of `id`. Default: this program and its version. */
+  readonly agent?: string | undefined;
   /** What counts where neither these options nor the config say it. */
   readonly defaults?: { readonly pubsub?: boolean; readonly namesOverPubsub?: boolean } | undefined;
   /**
@@ -92,6 +94,8 @@ export interface LowLevelNode extends AsyncDisposable {
   readonly files: Namespace;
   /** How directories are sharded by their size, as `Import.*` of the configuration said when the node was opened. */
   readonly sizeSharding: SizeSharding;
+  /** How files of the namespace are cut where imports go by the configuration: `Import.UnixFSChunker` of the start. */
+  readonly filesChunker: string;
   /** Undefined unless the filestore or the urlstore is enabled. */
   readonly filestore: Filestore | undefined;
   /** Like `blocks`, but always stores the bytes of a block, even if the filestore has a reference to it. */
@@ -118,6 +122,8 @@ export interface LowLevelNode extends AsyncDisposable {
   readonly problem: string | undefined;
   /** What this host has asked of the store that it shares; undefined where it shares none. */
   readonly sharedFigures: SharedFigures | undefined;
+  /** What the node calls itself. */
+  readonly agent: string;
   /** The node was opened with `offline` and never uses the network. */
   readonly offline: boolean;
   /** The network is open or being opened. */

@@ -7,6 +7,7 @@ import { isIPv6 } from "node:net";
 import { join } from "node:path";
 import {
   createNode,
+  isAgentVersion,
   isProfile,
   lockHolder,
   type Node,
@@ -127,6 +128,7 @@ interface NodeSettings {
   readonly offline: boolean;
   readonly pubsub: boolean | undefined;
   readonly namesOverPubsub: boolean | undefined;
+  readonly agent: string | undefined;
   readonly defaults: { readonly pubsub: true; readonly namesOverPubsub: true };
 }
 
@@ -140,8 +142,16 @@ function settingsOf(module: OwnModule): NodeSettings {
     offline: module.get_option_boolean("node_offline") === true,
     pubsub: module.get_option_boolean("node_pubsub"),
     namesOverPubsub: module.get_option_boolean("node_namesys_pubsub"),
+    agent: agentOf(module),
     defaults: { pubsub: true, namesOverPubsub: true },
   };
+}
+
+/** @throws ModhostError OPTION_INVALID */
+function agentOf(module: OwnModule): string | undefined {
+  const agent = module.get_option_string("node_agent");
+  if (agent === undefined || isAgentVersion(agent)) return agent;
+  return module.get_option_enum("node_agent", ["NAME/VERSION without blanks, such as kubo/0.43.0"]);
 }
 
 /** One or more profiles, separated by commas. @throws ModhostError OPTION_INVALID */

@@ -3,7 +3,7 @@ import { readdir, stat } from "node:fs/promises";
 import { dirname, join } from "node:path";
 import type { CID } from "multiformats/cid";
 import type { HeldData } from "../../core/types.ts";
-import { type SizeSharding, shardingBySize } from "./content/adder/import_config.ts";
+import { type SizeSharding, shardingAtStart } from "./content/adder/import_config.ts";
 import { type NodeReadOptions, nodeReader, type ReadBlock } from "./content/dag/reader.ts";
 import { Denylists, denylistFolders } from "./content/denylists/denylists.ts";
 import { Namespace } from "./content/mfs/namespace.ts";
@@ -34,6 +34,7 @@ import type { Repo } from "./storage/repo/repo.ts";
 import type { SharedFigures } from "./storage/shared/figures.ts";
 import type { SharedLog } from "./storage/shared/log.ts";
 import { WorkShares } from "./storage/shared/work_shares.ts";
+import { agentVersion, withSuffix } from "./util/agent_version.ts";
 import { Queue } from "./util/async/queue.ts";
 import { SharedLock } from "./util/async/shared_lock.ts";
 import { NodeCounts } from "./util/counts.ts";
@@ -52,6 +53,9 @@ export async function closeAll(steps: readonly (() => Promise<void>)[]): Promise
   if (failed.length > 0) throw failed[0];
 }
 
+const agentOf = ({ agent = agentVersion }: NodeOptions, { config }: Repo): string =>
+  withSuffix(agent, config.value("Version.AgentSuffix"));
+
 export class LocalNode implements LowLevelNode {
   readonly repo: Repo;
   readonly blocks: BlockService;
@@ -61,6 +65,7 @@ export class LocalNode implements LowLevelNode {
   readonly pins: Pins;
   readonly files: Namespace;
   readonly sizeSharding: SizeSharding;
+  readonly filesChunker: string;
   readonly filestore: Filestore | undefined;
   readonly wholeBlocks: BlockService;
   readonly denylists: Denylists;
@@ -69,6 +74,7 @@ export class LocalNode implements LowLevelNode {
   readonly lock = new SharedLock();
   readonly log = new NodeLog();
   readonly counts = new NodeCounts();
+  readonly agent: string;
   readonly offline: boolean;
   readonly names: Names;
   readonly remotePins: RemotePins;
@@ -91,7 +97,8 @@ export class LocalNode implements LowLevelNode {
     options: NodeOptions,
     closing: readonly (() => Promise<void>)[],
   ) {
-    [this.repo, this.sizeSharding] = [repo, shardingBySize(repo.config)];
+    [this.repo, this.sizeSharding] = [repo, shardingAtStart(repo.config)];
+    this.filesChunker = repo.config.value("Import.UnixFSChunker") ?? "";
     this.filestore = filestoreOf(repo, { blocks, metadata, shared });
     this.blocks = new BlockService(this.filestore ?? blocks);
     this.wholeBlocks = this.filestore ? new BlockService(blocks) : this.blocks;
@@ -100,8 +107,7 @@ export class LocalNode implements LowLevelNode {
       this.wholeBlocks.onNew = (cids) => this.blocks.onNew?.(cids);
     }
     this.#followHashOnRead();
-    this.metadata = metadata;
-    this.hostMetadata = hostMetadata;
+    [this.metadata, this.hostMetadata] = [metadata, hostMetadata];
     this.shared = shared;
     this.denylists = this.#denylistsOf(options);
     this.pins = new Pins(this.blocks, metadata, this.lock);
@@ -111,7 +117,7 @@ export class LocalNode implements LowLevelNode {
     for (const blocks of [this.blocks, this.wholeBlocks]) blocks.pending = this.files;
     this.scratch = scratchOf(repo);
     this.keys = new Keystore(keys ?? new KeyFiles(join(repo.path, "keystore")), repo.identity.peerId);
-    this.offline = options.offline ?? false;
+    [this.offline, this.agent] = [options.offline ?? false, agentOf(options, repo)];
     this.names = new Names({
       repo,
       metadata,
@@ -199,10 +205,22 @@ export class LocalNode implements LowLevelNode {
     try {
       // Imported lazily, so that a node that stays offline does not load the network code.
       const { openNetwork } = await import("./network/network.ts");
-      const { repo, blocks, metadata, hostMetadata, shared, pins, names, log } = this;
+      const { repo, blocks, metadata, hostMetadata, shared, pins, names, agent, log } = this;
       const [pubsub, namesOverPubsub, onNotice] = [this.#pubsub, this.#namesOverPubsub, this.#onNotice];
       const stores = { blocks, metadata, hostMetadata, shared };
-      const network = await openNetwork({ repo, ...stores, pins, names, pubsub, namesOverPubsub, log, onNotice });
+      const filesRoot = (signal: AbortSignal) => flush(this.files, namespacePath("/"), { signal });
+      const network = await openNetwork({
+        repo,
+        agent,
+        ...stores,
+        pins,
+        filesRoot,
+        names,
+        pubsub,
+        namesOverPubsub,
+        log,
+        onNotice,
+      });
       this.blocks.source = network.bitswap;
       this.mfsPolicy.start();
       return network;

@@ -10,6 +10,7 @@ import { closeAll, LocalNode } from "./node.ts";
 import { DiskReserve, type MakeRoom, releaseIfFull } from "./storage/disk_reserve.ts";
 import { ownFolder } from "./storage/repo/datastore.ts";
 import { openRepo, type Repo } from "./storage/repo/repo.ts";
+import { isAgentVersion } from "./util/agent_version.ts";
 
 /** The stores of the repo, or those that it shares with others. */
 async function openOwn(repo: Repo, options: NodeOptions, makeRoom: MakeRoom): Promise<Stores> {
@@ -35,6 +36,7 @@ const optionNames: Readonly<Record<keyof NodeOptions, true>> = {
   lostMetadata: true,
   pubsub: true,
   namesOverPubsub: true,
+  agent: true,
   debug: true,
   defaults: true,
   onNotice: true,
@@ -46,8 +48,12 @@ function requireOptions(options: NodeOptions | undefined): void {
   if (typeof options?.repo !== "string" || options.repo === "")
     throw new TypeError('createNode takes { repo: "FOLDER" }');
   const unknown = Object.keys(options).find((name) => !Object.hasOwn(optionNames, name));
-  if (unknown === undefined) return;
-  throw new TypeError(`createNode has no option ${unknown}; it has ${Object.keys(optionNames).join(", ")}`);
+  if (unknown !== undefined) {
+    throw new TypeError(`createNode has no option ${unknown}; it has ${Object.keys(optionNames).join(", ")}`);
+  }
+  const { agent } = options;
+  if (agent === undefined || (typeof agent === "string" && isAgentVersion(agent))) return;
+  throw new TypeError("createNode takes agent as NAME/VERSION, such as kubo/0.43.0");
 }
 
 /**

@@ -4,7 +4,8 @@
  */
 
 export { pathOfUri } from "./content/resolver/path.ts";
-export { multibaseNamed, multibaseOfPrefix } from "./formats/cid/multibase.ts";
+export { multibaseNamed } from "./formats/cid/multibase.ts";
+export { decodeText as decodeMultibaseText } from "./formats/cid/multibase_text.ts";
 export { cidText, parseCid } from "./formats/cid/text.ts";
 export { type CidForm, cidWriter, cidWriterFor, type WriteCid } from "./formats/cid/writer.ts";
 export { parsePeerId, peerIdEncoder } from "./formats/peer_id.ts";

@@ -12,6 +12,8 @@ const mebibyte = 2 ** 20;
 const ENTRIES = 10_000;
 /** Times that each server has its turn within a round. */
 const TURNS = 4;
+/** Such turns before those that are measured: so long Node compiles what it runs, at twice the cost of small requests. */
+const WARM_UP = 5;
 
 export interface GatewayBenchOptions {
   readonly rounds?: number;
@@ -56,7 +58,7 @@ async function play(work: Work, { all }: Servers, asking: Asking, rounds: number
   const known = all.filter(({ isStatic }) => !isStatic || work.plain !== undefined);
   const samples = new Map<Server, Sample[]>(known.map((server) => [server, []]));
   // Unmeasured, so that no server is met cold.
-  for (const server of known) await turn(work, server, asking, 0);
+  for (let at = 0; at < WARM_UP; at += 1) for (const server of known) await turn(work, server, asking, at);
   for (let round = 0; round < rounds; round += 1) {
     const sums = new Map(known.map((server) => [server, { cpu: 0, wall: 0 }]));
     for (let at = 0; at < TURNS; at += 1) {

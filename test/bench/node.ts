@@ -6,7 +6,7 @@ import { benchGrowth } from "./node/growth.ts";
 import { type Installed, installed, type Server, startServers } from "./node/servers.ts";
 import { benchStart } from "./node/start.ts";
 import { cpuSeconds, fileBytes, forgetPeak, peakBytes } from "./node/usage.ts";
-import { large, type Scale, small, type Work, warmUp } from "./node/works.ts";
+import { large, lists, type Scale, small, type Work, warmUp } from "./node/works.ts";
 
 const mebibyte = 2 ** 20;
 
@@ -41,19 +41,21 @@ export async function benchNode({ rounds = 3, size = 256, full = false, only = "
   const scale: Scale = { size: (full ? 1024 : size) * mebibyte, entries: full ? 100_000 : 10_000 };
   const chosen = ({ name }: { readonly name: string }) => new RegExp(only).test(name);
   await using program = await installed();
-  const samples: Samples = new Map([...large, ...small].filter(chosen).map((work) => [work, new Map()]));
+  const samples: Samples = new Map([...large, ...small, ...lists].filter(chosen).map((work) => [work, new Map()]));
   if (samples.size > 0) {
     for (let round = 1; round <= rounds; round += 1) await playRound(program, samples, scale, round);
     console.log(`${rounds} rounds, large file of ${scale.size / mebibyte} MiB (Node ${process.version})`);
   }
   for (const work of samples.keys()) {
-    print(work, samples, scale, large.includes(work) ? isLimitName : (name) => name === "js-ipfs");
+    print(work, samples, scale, large.includes(work) ? isLimitName : isPeerName);
   }
   if (chosen({ name: "start" })) await benchStart(program);
   await benchGrowth(program, scale, chosen);
 }
 
 const isLimitName = (name: string) => name.startsWith("node:http");
+/** The first that there is. */
+const isPeerName = (name: string) => name !== "modhost" && !isLimitName(name);
 
 async function playRound(program: Installed, samples: Samples, scale: Scale, round: number): Promise<void> {
   const folder = await mkdtemp(join(tmpdir(), "modhost-bench-"));

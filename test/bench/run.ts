@@ -6,6 +6,7 @@ import { benchIsolated } from "./isolated.ts";
 import { benchMount } from "./mount.ts";
 import { benchNetwork } from "./network.ts";
 import { benchNode } from "./node.ts";
+import { benchProvide } from "./provide.ts";
 import { benchScale } from "./scale.ts";
 import { benchSources } from "./sources.ts";
 import { benchWorkers } from "./workers.ts";
@@ -15,7 +16,9 @@ interface Options {
   requests?: number;
   size?: number;
   blocks?: number;
+  peers?: number;
   hosts?: number;
+  line?: number;
   full?: boolean;
   only?: string;
 }
@@ -27,6 +30,7 @@ const benches: Record<string, (options: Options) => Promise<void>> = {
   node: benchNode,
   mount: benchMount,
   network: benchNetwork,
+  provide: benchProvide,
   sources: benchSources,
   gateway: benchGateway,
   workers: benchWorkers,
@@ -40,7 +44,9 @@ const { positionals, values } = parseArgs({
     requests: { type: "string" },
     size: { type: "string" },
     blocks: { type: "string" },
+    peers: { type: "string" },
     hosts: { type: "string" },
+    line: { type: "string" },
     full: { type: "boolean" },
     only: { type: "string" },
   },

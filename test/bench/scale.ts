@@ -14,11 +14,14 @@ import { type Engines, s3Name, startEngines } from "./scale/engines.ts";
 import { cpuOf, forgetPeaks, type Group, type Program, peakOf, requestsOf, startHost } from "./scale/hosts.ts";
 import { fill, measureNewHost, type NewHost } from "./scale/new_host.ts";
 import { addFile, catFile, type Scale, type Work, works } from "./scale/works.ts";
+import { Line } from "./sources/line.ts";
 
 const MEBIBYTE = 2 ** 20;
 const SMALL_FILES = 1000;
 const CALLS = 500;
 const WARM_UP_BYTES = 16 * MEBIBYTE;
+/** Of a second's bits on a line, what Ethernet, IP and TCP leave to HTTP. */
+const PAYLOAD = 0.94;
 
 export interface ScaleBenchOptions {
   readonly rounds?: number;
@@ -28,6 +31,8 @@ export interface ScaleBenchOptions {
   readonly hosts?: number;
   /** Of the store that a new host comes to; 0 leaves that out. */
   readonly blocks?: number;
+  /** Mbit/s of the line over which a host reads that is far from the objects; 1000 unless set, 0 leaves that out. */
+  readonly line?: number;
   /** Small files of one request, and calls of each kind. */
   readonly files?: number;
   readonly calls?: number;
@@ -74,6 +79,8 @@ interface Turn {
 const EMBEDDED = "its own store";
 const LIMIT = "hash, append and PUT";
 const PLAIN_GET = "GET";
+const FAR = "1 host, over the line";
+const FAR_GET = "GET, over the line";
 
 /**
  * Hosts on one store (PostgreSQL and S3), one, two and more of them at the same time, beside one with a store of its own and beside what the
@@ -82,7 +89,15 @@ const PLAIN_GET = "GET";
  */
 export async function benchScale(options: ScaleBenchOptions): Promise<void> {
   if (process.platform !== "linux") throw new Error("This needs Linux: /proc tells CPU time");
-  const { rounds = 3, size = 256, hosts = 3, blocks = 1_000_000, only = "", print = console.log } = options;
+  const {
+    rounds = 3,
+    size = 256,
+    hosts = 3,
+    line = 1000,
+    blocks = 1_000_000,
+    only = "",
+    print = console.log,
+  } = options;
   const scale: Scale = { size: size * MEBIBYTE, files: options.files ?? SMALL_FILES, calls: options.calls ?? CALLS };
   const chosen = (name: string) => new RegExp(only).test(name);
   await using package_ = options.program === undefined ? await installed() : undefined;
@@ -90,7 +105,7 @@ export async function benchScale(options: ScaleBenchOptions): Promise<void> {
   const samples: Samples = new Map(works.filter(({ name }) => chosen(name)).map((work) => [work, new Map()]));
   const found: NewHost[][] = [];
   for (let round = 1; round <= rounds; round += 1) {
-    if (samples.size > 0) await playRound({ program, scale, hosts, round }, samples);
+    if (samples.size > 0) await playRound({ program, scale, hosts, line, round }, samples);
   }
   if (samples.size > 0) {
     const load = loadavg()[0]?.toFixed(1);
@@ -125,10 +140,11 @@ interface Round {
   readonly program: Program;
   readonly scale: Scale;
   readonly hosts: number;
+  readonly line: number;
   readonly round: number;
 }
 
-async function playRound({ program, scale, hosts, round }: Round, samples: Samples): Promise<void> {
+async function playRound({ program, scale, hosts, line, round }: Round, samples: Samples): Promise<void> {
   await withStore(async (engines, folder) => {
     await using started = new AsyncDisposableStack();
     const host = async (name: string, store?: Engines["settings"]) =>
@@ -142,12 +158,19 @@ async function playRound({ program, scale, hosts, round }: Round, samples: Sampl
       groups.push({ name: count === 1 ? "1 host" : `${count} hosts`, servers: sharing.slice(0, count) });
     const plain = await startLimit(engines, folder);
     started.defer(() => plain.stop());
-    await Promise.all([embedded, ...sharing].map((server, at) => warmUp(server, round * 100 + at)));
+    const far = line === 0 ? undefined : farAway(engines, started.use(await openLine(engines, line)));
+    const distant = far && (await host("far", far.settings));
+    const warm = [embedded, ...sharing, ...(distant ? [distant] : [])];
+    await Promise.all(warm.map((server, at) => warmUp(server, round * 100 + at)));
     const turns = [
       ...groups.map((group) => turnOf(group, { engines, scale, sharing })),
       limitOfAdd(plain, engines, scale),
-      limitOfGet(engines, scale),
+      limitOfGet(PLAIN_GET, engines, scale),
     ];
+    if (far && distant) {
+      turns.push(turnOf({ name: FAR, servers: [distant] }, { engines: far, scale, sharing: [distant, ...sharing] }));
+      turns.push(limitOfGet(FAR_GET, far, scale));
+    }
     for (const [nth, [work, by]] of [...samples].entries()) {
       for (const { name, takes } of turns) if (takes(work) && !by.has(name)) by.set(name, []);
       // Another one begins each time.
@@ -172,7 +195,7 @@ async function warmUp({ url }: RpcServer, seed: number): Promise<void> {
 }
 
 interface Around {
-  readonly engines: Engines;
+  readonly engines: Omit<Engines, typeof Symbol.asyncDispose>;
   readonly scale: Scale;
   readonly sharing: readonly RpcServer[];
 }
@@ -181,7 +204,7 @@ function turnOf({ name, servers }: Group, { engines, scale, sharing }: Around): 
   const isShared = servers.some((server) => sharing.includes(server));
   return {
     name,
-    takes: ({ needsWriter = false }) => isShared || !needsWriter,
+    takes: ({ needsWriter = false, limit }) => (name === FAR ? limit === "get" : isShared || !needsWriter),
     async measure(work, seed) {
       const parts = servers.map(({ url }, at) => {
         const writer = isShared ? sharing[(at + 1) % sharing.length]?.url : undefined;
@@ -209,7 +232,7 @@ function turnOf({ name, servers }: Group, { engines, scale, sharing }: Around): 
 }
 
 /** CPU time of those who do it, and of the engines. */
-async function spend({ pids }: Engines, cpu: () => number, run: () => Promise<unknown>) {
+async function spend({ pids }: Pick<Engines, "pids">, cpu: () => number, run: () => Promise<unknown>) {
   const all = () => ({ cpu: cpu(), s3: cpuSeconds(pids.s3), sql: cpuSeconds(pids.sql) });
   const before = all();
   const began = performance.now();
@@ -235,9 +258,18 @@ function limitOfAdd({ pid, port }: Subject, engines: Engines, scale: Scale): Tur
   };
 }
 
-function limitOfGet(engines: Engines, scale: Scale): Turn {
+const openLine = ({ bare }: Engines, mbits: number): Promise<Line> =>
+  Line.open(Number(new URL(bare.endpoint).port), (mbits * 1e6 * PAYLOAD) / 8);
+
+/** The same engines; objects come over a line. */
+function farAway({ pids, settings, bare }: Engines, { port }: Line): Around["engines"] {
+  const endpoint = `http://127.0.0.1:${port}`;
+  return { pids, settings: { ...settings, endpoint }, bare: { ...bare, endpoint } };
+}
+
+function limitOfGet(name: string, engines: Around["engines"], scale: Scale): Turn {
   return {
-    name: PLAIN_GET,
+    name,
     takes: ({ limit }) => limit === "get",
     async measure(work, seed) {
       const key = `plain/get${seed}`;
@@ -255,14 +287,14 @@ function limitOfGet(engines: Engines, scale: Scale): Turn {
   };
 }
 
-/** Ratios are to a store of one's own, or to the object store where that is not asked. */
+/** Ratios are to a store of one's own, or to a bare GET over the same line where that is not asked. */
 function printWork(
   work: Work,
   by: ReadonlyMap<string, readonly Sample[]>,
   scale: Scale,
   print: (line: string) => void,
 ): void {
-  const base = by.get(EMBEDDED) ?? by.get(PLAIN_GET) ?? [];
+  const near = by.get(EMBEDDED) ?? by.get(PLAIN_GET) ?? [];
   const limit = by.get(LIMIT);
   const perGibibyte = work.unit === "MiB/s";
   const requestsUnit = perGibibyte ? "requests per GiB" : "requests";
@@ -271,6 +303,7 @@ function printWork(
   );
   print("|---|---|---|---|---|---|---|");
   for (const [name, own] of by) {
+    const base = (name === FAR ? by.get(FAR_GET) : undefined) ?? near;
     const ratio = (to: readonly Sample[], figure: (sample: Sample) => number) =>
       told(2, median(known(own.map((sample, round) => figure(sample) / figure(to[round] ?? noSample)))));
     const shown = (digits: number, figure: (sample: Sample) => number) => told(digits, median(known(own.map(figure))));

@@ -86,3 +86,43 @@ export function comparable({ call, outcome }: Recorded): Plain {
   };
   return { call: asText(call), outcome: asValue(outcome as unknown as Plain) };
 }
+
+/** A method that gives something else at the level 0.43 than at that of version 0.9. */
+interface LaterAnswer {
+  readonly reason: string;
+  /** What the failure of the comparison with version 0.9 says: the method, and what it gave. */
+  readonly shows: RegExp;
+  /** Whose library; left out, all. */
+  readonly clients?: readonly string[];
+}
+
+export const laterAnswers: readonly LaterAnswer[] = [
+  { reason: "the version is that of the level", shows: /^version: .*version: '0\.43\.0'/s },
+  { reason: "what is left of a path begins with a slash", shows: /^dag\.resolve: .*remainderPath: '\/one'/s },
+  { reason: "the version of repos", shows: /^repo\.version: .*'18' !== '11'/s },
+  { reason: "the version of the repo", shows: /^repo\.stat: .*fs-repo@18/s },
+  { reason: "the version of the repo, by its other name", shows: /^stats\.repo: .*fs-repo@18/s },
+  {
+    reason: "what works on objects without UnixFS is no more",
+    shows:
+      /^object\.(?:new|get|data|links|stat|patch\.(?:appendData|setData)): removed, use 'ipfs dag' or 'ipfs files' instead$/,
+    clients: ["ipfs-http-client"],
+  },
+  {
+    reason: "routing has taken the place of dht",
+    shows: /^dht\.(?:findPeer|provide|findProvs|get|put): removed, use 'ipfs routing' instead$/,
+    clients: ["ipfs-http-client"],
+  },
+  {
+    reason: "no list of bootstrap peers is built in: the word auto stands for one",
+    shows: /^bootstrap\.reset: no bootstrap peers to add$/,
+    clients: ["ipfs-http-client"],
+  },
+  {
+    reason: "so none of them is there to be removed",
+    shows: /^bootstrap\.clear: .*\{"Peers":\[\]\}/s,
+    clients: ["ipfs-http-client"],
+  },
+  { reason: "dns is no more", shows: /^dns: .*404 page not found/s, clients: ["ipfs-http-client"] },
+  { reason: "dns is no more", shows: /^mount: .*404 page not found/s },
+];

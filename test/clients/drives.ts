@@ -5,7 +5,7 @@ import { join } from "node:path";
 import { apiOffline, RpcServer } from "#test/support/rpc_server.ts";
 import { type Drive, drive } from "./drive.ts";
 import { clients } from "./libraries.ts";
-import { everyMethodTwice } from "./parity.ts";
+import { everyMethodToday, everyMethodTwice } from "./parity.ts";
 import { byPlainHttp } from "./plain.ts";
 
 type Lines = AsyncGenerator<string, void, undefined>;
@@ -26,6 +26,7 @@ export function drives(size: Drive): NamedDrive[] {
         }),
     },
     { name: `${name}, every method over HTTP and in process`, run: () => everyMethodTwice(create) },
+    { name: `${name}, every method at the level 0.43`, run: () => everyMethodToday(name, create) },
   ]);
   return [...ofClients, { name: "no library", run: () => withServer(byPlainHttp) }];
 }

@@ -57,8 +57,8 @@ export const methods: Readonly<Record<string, Line>> = {
   "config.getAll": gives("config.getAll", [], /"Addresses":\{"API"/),
   "config.get": gives("config.get", ["Routing.Type"], "dht"),
   "config.set": async ({ call }) => {
-    await call("config.set", "Clients.Drive", ["x"]);
-    holds(await call("config.get", "Clients"), { Drive: ["x"] });
+    await call("config.set", "Gateway.HTTPHeaders.X-Drive", ["x"]);
+    holds(await call("config.get", "Gateway.HTTPHeaders.X-Drive"), ["x"]);
   },
   "config.replace": async ({ call }) => {
     const all = (await call("config.getAll")) as Record<string, Plain>;

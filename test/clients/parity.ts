@@ -5,7 +5,7 @@ import { join } from "node:path";
 import { createNode } from "modhost/node";
 import { Rpc } from "#test/support/network/rpc.ts";
 import { apiOnly, RpcServer } from "#test/support/rpc_server.ts";
-import { comparable } from "./differences.ts";
+import { comparable, laterAnswers } from "./differences.ts";
 import { type Drive, methodsOf, useMethods } from "./every.ts";
 import { methods } from "./methods.ts";
 import { type Recorded, Recording } from "./recording.ts";
@@ -48,6 +48,33 @@ export async function* everyMethodTwice(
   }
 }
 
+/** As above over HTTP alone, of a server at the level 0.43: what differs there is explained. */
+export async function* everyMethodToday(
+  client: string,
+  create: (url: string) => Promise<object>,
+): AsyncGenerator<string, void, undefined> {
+  const folder = await mkdtemp(join(tmpdir(), "modhost-clients-"));
+  try {
+    const names = new Set(methodsOf(await create("http://127.0.0.1:1")).keys());
+    for (const each of ["own", "other"]) await (await createNode({ repo: join(folder, each) })).close();
+    const level = { MODHOST_API_LEVEL: "0.43" };
+    const { drive } = await meetingAnother(folder, "http", (around, repo) =>
+      overHttp(repo, create, names, around, level),
+    );
+    const known = laterAnswers.filter(({ clients }) => clients?.includes(client) ?? true);
+    const wrong = [
+      ...drive.failures.filter((failure) => !known.some(({ shows }) => shows.test(failure))),
+      ...known
+        .filter(({ shows }) => !drive.failures.some((failure) => shows.test(failure)))
+        .map(({ reason }) => `not seen: ${reason}`),
+    ];
+    if (wrong.length > 0) throw new Error(wrong.join("\n"));
+    yield `${summary(names.size, drive)}; ${known.length} answer otherwise at that level`;
+  } finally {
+    await rm(folder, { recursive: true, force: true });
+  }
+}
+
 function summary(all: number, { used, others }: Drive): string {
   const reasons = Object.entries(others).map(([why, count]) => `${count} ${why}`);
   return `${all} methods: ${[`${used} used`, ...reasons].join(", ")}`;
@@ -74,8 +101,9 @@ async function overHttp(
   create: (url: string) => Promise<object>,
   names: ReadonlySet<string>,
   around: Around,
+  env: NodeJS.ProcessEnv = { MODHOST_API_PUBSUB_WIRE: "multibase" },
 ): Promise<Result> {
-  await using server = await RpcServer.start({ folder, env: { ...apiOnly, MODHOST_API_PUBSUB_WIRE: "multibase" } });
+  await using server = await RpcServer.start({ folder, env: { ...apiOnly, ...env } });
   const client = await create(server.url);
   // Each call is an event.
   const stir = () => server.call("version");

@@ -5,8 +5,8 @@ import { memoryBlocks } from "#node/storage/blockstore/memory.ts";
 import type { BlockStore } from "#node/storage/blockstore/store.ts";
 import { memoryMetadata } from "#node/storage/metadata/memory.ts";
 import type { LogClient } from "#node/storage/shared/log_client.ts";
-import { MemoryLog } from "#node/storage/shared/memory_log.ts";
 import { SharedMetadata } from "#node/storage/shared/metadata.ts";
+import { MemoryLog } from "#test/support/engines/memory_log.ts";
 
 export interface HostStores extends Stores {
   readonly hostMetadata: MetadataStore;

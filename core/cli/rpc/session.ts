@@ -99,7 +99,7 @@ export class Session {
       title: command.path.replaceAll("/", " "),
       recursive: isOn(call, "recursive"),
       hidden: isOn(call, "hidden"),
-      follow: isOn(call, "dereference-args"),
+      follow: isOn(call, "dereference-symlinks") ? "all" : isOn(call, "dereference-args") ? "named" : "none",
       ignore: [...(options.get("ignore") ?? []), ...lines],
       stdinName: options.get("stdin-name")?.[0] ?? "",
     };

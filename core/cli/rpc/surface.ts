@@ -45,6 +45,7 @@ interface Parameter {
   readonly deprecated?: boolean;
   readonly "x-aliases"?: readonly string[];
   readonly "x-experimental"?: boolean;
+  readonly "x-since"?: string;
   readonly schema: { readonly type?: string; readonly default?: unknown };
 }
 
@@ -56,15 +57,16 @@ interface Document {
 interface Operation {
   readonly summary: string;
   readonly deprecated?: boolean;
+  readonly "x-since"?: string;
   readonly parameters: readonly Parameter[];
   readonly "x-command": Pick<RpcCommand, "arguments" | "file" | "returns">;
 }
 
 const prefix = "/api/v0/";
 
-/** Commands by path. @throws Error when the server cannot be asked */
+/** Commands by path, with those that came later than the level of the server. @throws Error when the server cannot be asked */
 export async function readSurface(server: Server): Promise<ReadonlyMap<string, RpcCommand>> {
-  const answer = await exchange(server, "GET", "/api/openapi.json");
+  const answer = await exchange(server, "GET", "/api/openapi.json?served=true");
   if (answer.status !== 200) {
     const reason = await failureText(answer);
     throw new Error(`The server at ${server.origin.origin} does not tell its commands: ${answer.status} ${reason}`);
@@ -91,13 +93,17 @@ function commandOf(path: string, operation: Operation, shared: Document["compone
     return meant === undefined || meant.name === "arg" ? [] : [optionOf(meant, name !== undefined)];
   });
   const { arguments: declared, file, returns } = operation["x-command"];
-  const { summary: help, deprecated = false } = operation;
+  const { summary, deprecated = false } = operation;
+  const help = `${summary}${sinceText(operation)}`;
   return { path, help, deprecated, arguments: declared, options, file, returns };
 }
 
+/** The level with which it came, where that is not the first. */
+const sinceText = ({ "x-since": since }: { readonly "x-since"?: string }) => (since === undefined ? "" : ` [${since}]`);
+
 function optionOf(parameter: Parameter, shared: boolean): RpcOption {
   const { name, description = "", schema, deprecated = false, "x-aliases": aliases = [] } = parameter;
-  const marks = `${parameter["x-experimental"] === true ? " Experimental." : ""}${deprecated ? " Deprecated." : ""}`;
+  const marks = `${parameter["x-experimental"] === true ? " Experimental." : ""}${deprecated ? " Deprecated." : ""}${sinceText(parameter)}`;
   const kind = schema.type === "boolean" ? "flag" : schema.type === "array" ? "list" : "value";
   return { name, aliases, kind, help: `${description}${marks}`, default: schema.default, shared };
 }

@@ -86,6 +86,12 @@ const repo = figures({
   StorageMax: ["StorageMax", size],
 });
 
+const keys = list(({ Keys }) => listOf(Keys), { NAME: ["Name"], ID: ["Id"] });
+const providers = list(({ Type, Responses }) => (Type === PROVIDER ? listOf(Responses) : []), {
+  PEER: ["ID"],
+  ADDRESSES: ["Addrs", each],
+});
+
 export const tables: Readonly<Record<string, Table>> = {
   ls: list(({ Objects }) => listOf(Objects).flatMap(({ Links }) => listOf(Links)), {
     CID: ["Hash"],
@@ -124,16 +130,15 @@ export const tables: Readonly<Record<string, Table>> = {
     ENDPOINT: ["ApiEndpoint"],
     PINS: ["Stat", pinCounts],
   }),
-  "key/list": list(({ Keys }) => listOf(Keys), { NAME: ["Name"], ID: ["Id"] }),
+  "key/list": keys,
+  "key/ls": keys,
   "swarm/peers": list(({ Peers }) => listOf(Peers), { PEER: ["Peer"], ADDRESS: ["Addr"], LATENCY: ["Latency"] }),
   "swarm/addrs": list(
     ({ Addrs }) => byName(Addrs, (Peer, known) => listOf(known).map((Address) => ({ Peer, Address }))),
     { PEER: ["Peer"], ADDRESS: ["Address"] },
   ),
-  "dht/findprovs": list(({ Type, Responses }) => (Type === PROVIDER ? listOf(Responses) : []), {
-    PEER: ["ID"],
-    ADDRESSES: ["Addrs", each],
-  }),
+  "dht/findprovs": providers,
+  "routing/findprovs": providers,
   "bitswap/stat": figures({
     "Blocks received": ["BlocksReceived", count],
     "Data received": ["DataReceived", size],

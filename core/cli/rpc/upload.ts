@@ -1,8 +1,8 @@
 /** Files, folders and links of this machine, or the standard input, as the parts of a multipart body. */
 import { randomBytes } from "node:crypto";
 import { createReadStream } from "node:fs";
-import { lstat, readdir, readlink, stat } from "node:fs/promises";
-import { basename, join, matchesGlob, resolve } from "node:path";
+import { lstat, readdir, readlink, realpath, stat } from "node:fs/promises";
+import { basename, dirname, join, matchesGlob, resolve, sep } from "node:path";
 import { UsageError } from "../command.ts";
 import type { Upload } from "./exchange.ts";
 
@@ -12,8 +12,8 @@ export interface UploadOptions {
   readonly recursive: boolean;
   /** Take names that begin with a dot, too, where folders are read. */
   readonly hidden: boolean;
-  /** Send what the links on the command line lead to. */
-  readonly follow: boolean;
+  /** Of which links what they lead to is sent: of all, of those on the command line, or of none. */
+  readonly follow: "all" | "named" | "none";
   /** Patterns of names, or of paths below what was named, that are left out. */
   readonly ignore: readonly string[];
   /** Name of what comes from the standard input. */
@@ -57,7 +57,10 @@ async function collect(
   options: UploadOptions,
   isNamed = false,
 ): Promise<void> {
-  const found = await (isNamed && options.follow ? stat(path) : lstat(path)).catch((error: NodeJS.ErrnoException) => {
+  const found = await (options.follow === "all" || (isNamed && options.follow === "named")
+    ? stat(path)
+    : lstat(path)
+  ).catch((error: NodeJS.ErrnoException) => {
     if (error.code !== "ENOENT" || !isNamed) throw error;
     throw new Error(`${path}: there is no such file; ${options.title} takes a file, or the standard input`);
   });
@@ -65,12 +68,21 @@ async function collect(
   else if (!found.isDirectory()) entries.push({ name, path, kind: "file", size: found.size });
   else {
     if (!options.recursive) throw new UsageError(`${path} is a folder: use --recursive (-r) to send folders`);
+    if (options.follow === "all") await requireBelow(path);
     entries.push({ name, path, kind: "folder", size: 0 });
     for (const child of (await readdir(path)).sort()) {
       const below = `${name}/${child}`;
       if (isLeftOut(child, below, options)) continue;
       await collect(entries, join(path, child), below, options);
     }
+  }
+}
+
+/** @throws Error for a link to a folder that it is in, which would have no end */
+async function requireBelow(path: string): Promise<void> {
+  const [place, target] = [await realpath(dirname(path)), await realpath(path)];
+  if (place === target || place.startsWith(target.endsWith(sep) ? target : `${target}${sep}`)) {
+    throw new Error(`${path} leads back to a folder above it`);
   }
 }
 

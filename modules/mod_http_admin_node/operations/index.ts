@@ -11,9 +11,11 @@ import { pinOperations } from "./pins.ts";
 import { remotePinOperations } from "./remote_pins.ts";
 import { repoOperations } from "./repo.ts";
 import { statusOperations } from "./status.ts";
+import { storeOperations } from "./store.ts";
 
 export const operations: readonly NodeOperation[] = [
   ...statusOperations,
+  ...storeOperations,
   ...peerOperations,
   ...repoOperations,
   ...pinOperations,

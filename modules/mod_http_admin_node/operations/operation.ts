@@ -7,7 +7,6 @@ import { told } from "../failures.ts";
 import type { History } from "../history.ts";
 import type { Jobs } from "../jobs.ts";
 import type { PinList } from "../pin_list.ts";
-import type { PinNames } from "../pin_names.ts";
 import type { UploadRecords } from "../upload_records.ts";
 
 /** Characters of a path, which in the namespace may be longer than one of a file system: as many as fit a URL here. */
@@ -18,7 +17,6 @@ export interface Deps {
   readonly jobs: Jobs;
   readonly history: History;
   readonly pins: PinList;
-  readonly names: PinNames;
   readonly directories: Directories;
   readonly uploads: UploadRecords;
 }

@@ -4,16 +4,18 @@ import { HttpError } from "../../../core/index.ts";
 import { contentPath } from "../content_path.ts";
 import type { JobWork } from "../jobs.ts";
 import { type Page, pageFields, pageOf } from "../paging.ts";
-import { MAX_NAME } from "../pin_names.ts";
 import type { Pin, PinPage, PinState } from "../types.ts";
 import { type Deps, MAX_PATH_LENGTH, nodeOperation } from "./operation.ts";
 
 const USUAL_PAGE = 100;
 
+/** Bytes of the longest name, as the node takes it. */
+const MAX_NAME = 255;
+
 const cid = { type: "string", required: true, describe: "The pin's CID, as the list has it" } as const;
 const name = {
   type: "string",
-  describe: `A name for people, of at most ${MAX_NAME} characters; empty for none`,
+  describe: `A name for people, of at most ${MAX_NAME} bytes; empty for none`,
 } as const;
 
 const modes = ["recursive", "direct"] as const;
@@ -31,9 +33,9 @@ export const pinOperations = [
       ...pageFields,
     },
     answer: "PinPage",
-    run: ({ pins, names, input }) => {
+    run: ({ node, pins, input }) => {
       const wanted = modes.filter((mode) => (input.type ?? "all") === "all" || input.type === mode);
-      return pageOfPins({ pins, names }, wanted, input.search?.toLowerCase() ?? "", pageOf(input, USUAL_PAGE));
+      return pageOfPins({ node, pins }, wanted, input.search?.toLowerCase() ?? "", pageOf(input, USUAL_PAGE));
     },
   }),
   nodeOperation({
@@ -44,7 +46,7 @@ export const pinOperations = [
     help: "Whether something is pinned, and how: by itself, or through a pin above it",
     input: { cid },
     answer: "PinState",
-    run: ({ node, names, input, signal }) => stateOf({ node, names }, input.cid, signal),
+    run: ({ node, input, signal }) => stateOf(node, input.cid, signal),
   }),
   nodeOperation({
     name: "node_pin_add",
@@ -63,13 +65,12 @@ export const pinOperations = [
       recursive: { type: "boolean", describe: "All that is below it, too; default: true" },
     },
     answer: "Job",
-    run: ({ node, pins, names, jobs, server, by, input: { path, name: given = "", recursive = true } }) => {
+    run: ({ node, pins, jobs, server, by, input: { path, name: given = "", recursive = true } }) => {
       assertName(given);
       const what = `pin ${path}`;
       const add = async (signal: AbortSignal, progress: (blocks: number) => void) => {
-        const pinned = String(await node.pin.add(contentPath(path), { recursive, signal, progress }));
+        const pinned = String(await node.pin.add(contentPath(path), { recursive, name: given, signal, progress }));
         pins.changed();
-        await names.set(pinned, given);
         return { cid: pinned };
       };
       const run: JobWork["run"] = (signal, progress) => server.record(what, () => add(signal, progress), { by });
@@ -85,10 +86,10 @@ export const pinOperations = [
     input: { cid, name: { ...name, required: true } },
     answer: "Pin",
     records: (input) => `name the pin ${input.cid} ${JSON.stringify(input.name)}`,
-    run: async ({ node, names, input }): Promise<Pin> => {
+    run: async ({ node, input }): Promise<Pin> => {
       assertName(input.name);
-      const pin = await pinned({ node, names }, input.cid);
-      await names.set(pin.cid, input.name);
+      const pin = await pinned(node, input.cid);
+      await node.lowLevel.pins.rename(parseCid(pin.cid), input.name);
       return { ...pin, name: input.name };
     },
   }),
@@ -101,59 +102,59 @@ export const pinOperations = [
     input: { cid },
     answer: "Pin",
     records: (input) => `remove the pin ${input.cid}`,
-    run: async ({ node, pins, names, input }): Promise<Pin> => {
-      const pin = await pinned({ node, names }, input.cid);
+    run: async ({ node, pins, input }): Promise<Pin> => {
+      const pin = await pinned(node, input.cid);
       await node.pin.rm(pin.cid, { recursive: pin.type === "recursive" });
       pins.changed();
-      await names.set(pin.cid, "");
       return pin;
     },
   }),
 ];
 
-type Kept = Pick<Deps, "node" | "names">;
-
 /** @throws {HttpError} 400 */
 function assertName(given: string): void {
-  if (given.length > MAX_NAME) throw new HttpError(400, `A name has at most ${MAX_NAME} characters`);
+  if (Buffer.byteLength(given) > MAX_NAME) throw new HttpError(400, `A name has at most ${MAX_NAME} bytes`);
 }
 
 async function pageOfPins(
-  { pins, names }: Pick<Deps, "pins" | "names">,
+  { node, pins }: Pick<Deps, "node" | "pins">,
   wanted: readonly Pin["type"][],
   search: string,
   { offset, limit }: Page,
 ): Promise<PinPage> {
-  const named = await names.all();
-  const fits = (text: string) => {
-    return text.toLowerCase().includes(search) || named.get(text)?.toLowerCase().includes(search) === true;
-  };
+  const sought = new Set<string>();
+  if (search !== "") {
+    for await (const [text, name] of node.lowLevel.pins.names()) {
+      if (name.toLowerCase().includes(search)) sought.add(text);
+    }
+  }
+  const fits = (text: string) => text.toLowerCase().includes(search) || sought.has(text);
   const page: Pin[] = [];
   let total = 0;
   for (const type of wanted) {
     const all = await pins.of(type);
     const found = search === "" ? all : all.filter(fits);
     const from = Math.max(0, offset - total);
-    for (const cid of found.slice(from, from + limit - page.length))
-      page.push({ cid, type, name: named.get(cid) ?? "" });
+    for (const cid of found.slice(from, from + limit - page.length)) {
+      page.push({ cid, type, name: await node.lowLevel.pins.name(parseCid(cid)) });
+    }
     total += found.length;
   }
   return { total, offset, pins: page };
 }
 
 /** @throws {HttpError} 404, NodeError */
-async function pinned({ node, names }: Kept, given: string): Promise<Pin> {
+async function pinned(node: Deps["node"], given: string): Promise<Pin> {
   const found = parseCid(given);
   const type = await node.lowLevel.pins.mode(found);
   if (type === undefined) throw new HttpError(404, `There is no pin of ${given} itself`);
-  const text = found.toString();
-  return { cid: text, type, name: (await names.all()).get(text) ?? "" };
+  return { cid: found.toString(), type, name: await node.lowLevel.pins.name(found) };
 }
 
-async function stateOf({ node, names }: Kept, given: string, signal: AbortSignal): Promise<PinState> {
+async function stateOf(node: Deps["node"], given: string, signal: AbortSignal): Promise<PinState> {
   const found = parseCid(given);
   const text = found.toString();
-  const name = (await names.all()).get(text) ?? "";
+  const name = await node.lowLevel.pins.name(found);
   const type = await node.lowLevel.pins.mode(found);
   if (type !== undefined) return { cid: text, type, name };
   const above = (await node.lowLevel.pins.rootsAbove([found], signal)).get(text);

@@ -4,11 +4,17 @@ import { type AddEntry, type AddEvent, NodeError, printable, type UnixTime, type
 import { type AnyCall, type Commands, type OptionValues, stream, writeCommand } from "../rpc/command.ts";
 import type { ValueOf } from "../rpc/shape.ts";
 import type { Entry } from "../rpc/uploads.ts";
+import { announced, fastProvide } from "./fast_provide.ts";
 import { addedItem, addedItemToday } from "./shapes.ts";
 
 const options = {
   recursive: { type: "bool", aliases: ["r"], help: "Add folders with their contents; done by the client." },
   "dereference-args": { type: "bool", help: "Follow symbolic links among the arguments; done by the client." },
+  "dereference-symlinks": {
+    type: "bool",
+    since: "0.43",
+    help: "Follow all symbolic links, in folders too; done by the client.",
+  },
   "stdin-name": { type: "string", help: "Name for data from standard input; done by the client." },
   hidden: { type: "bool", aliases: ["H"], help: "Include hidden files; done by the client." },
   ignore: { type: "list", help: "Pattern of names to leave out; done by the client." },
@@ -58,6 +64,12 @@ const options = {
     since: "0.43",
     help: "Keep directories without entries; those at the top stay in any case.",
   },
+  "to-files": {
+    type: "string",
+    since: "0.43",
+    help: "Also put it into this directory of the file namespace, if it ends with a slash; else make the only entry this path.",
+  },
+  ...fastProvide,
 } as const;
 
 /** What a call does not say comes from the configuration. */
@@ -145,6 +157,8 @@ async function* added<T>(
     onlyHash: given["only-hash"],
     wrapWithDirectory: given["wrap-with-directory"],
     pinName: given["pin-name"],
+    toFiles: given["to-files"],
+    announce: announced({ node, level, options: given }),
     mode: given.mode,
     mtime: timeIn(given.mtime, given["mtime-nsecs"]),
     preserveMode: given["preserve-mode"],
@@ -156,6 +170,8 @@ async function* added<T>(
     sharding: level.sharding,
     maxChunk: level.maxChunk,
     importDefaults: level.importDefaults,
+    names: level.names,
+    maxInline: level.maxInline,
     signal,
     offline,
   });

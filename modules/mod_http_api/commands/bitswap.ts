@@ -76,7 +76,15 @@ const statToday = readCommand({
 });
 
 /** Those of Kubo 0.43. */
-export const today = { "bitswap/stat": statToday, "stats/bitswap": statToday } satisfies Commands;
+export const today = {
+  "bitswap/stat": statToday,
+  "stats/bitswap": statToday,
+  "bitswap/reprovide": writeCommand({
+    help: "Announces the stored blocks to the routing system again, where they are not announced by region.",
+    returns: nothing,
+    run: ({ node, signal }) => node.provide.reprovide({ signal }),
+  }),
+} satisfies Commands;
 
 export const commands = {
   bitswap: defineGroup({ help: "Inspect the block exchange (bitswap)." }),

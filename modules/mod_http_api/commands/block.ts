@@ -1,5 +1,5 @@
 /** Single blocks. */
-import { type BlockPutOptions, NodeError } from "modhost/node";
+import { type BlockPutOptions, NodeError, type WriteCid } from "modhost/node";
 import {
   type AnyCall,
   bytes,
@@ -14,9 +14,14 @@ import {
   writeCommand,
 } from "../rpc/command.ts";
 import { fields, type ValueOf } from "../rpc/shape.ts";
+import type { FileTree } from "../rpc/uploads.ts";
 import { blockStat } from "./shapes.ts";
 
-const key = [{ name: "key", path: true, required: true, stdin: "first", help: "The block, by CID or path." }] as const;
+/** What a block is called among the arguments, by level: failures name it. */
+type BlockName = "key" | "hash" | "cid";
+
+const one = (name: BlockName) =>
+  [{ name, path: true, required: true, stdin: "first", help: "The block, by CID or path." }] as const;
 
 async function* tapped(body: AsyncIterable<Uint8Array>, see: (piece: Uint8Array) => void): AsyncGenerator<Uint8Array> {
   for await (const piece of body) {
@@ -39,33 +44,78 @@ const putting = {
   text: ({ Key }: ValueOf<typeof blockStat>) => `${Key}\n`,
 } as const;
 
+type PutCall = Pick<AnyCall, "node" | "signal" | "offline">;
+
 async function* put(
-  { node, files, signal, offline }: Pick<AnyCall, "node" | "files" | "signal" | "offline">,
+  { node, signal, offline }: PutCall,
+  files: ReturnType<FileTree["plain"]>,
   options: Omit<BlockPutOptions, "timeout">,
+  write: WriteCid = String,
 ): AsyncGenerator<ValueOf<typeof blockStat>> {
-  for await (const { body } of files.plain("expected a file")) {
+  for await (const { body } of files) {
     let size = 0;
     const counted = tapped(body, ({ length }) => {
       size += length;
     });
     const key = await node.block.put(counted, { ...options, signal, offline, transfer: true });
-    yield { Key: String(key), Size: size };
+    yield { Key: write(key), Size: size };
   }
 }
 
-export const commands = {
-  block: defineGroup({ help: "Work with single blocks." }),
-  "block/get": readCommand({
+const getting = (name: BlockName) =>
+  readCommand({
     help: "Returns the bytes of a block.",
     readOnly: true,
-    arguments: key,
+    arguments: one(name),
     returns: raw,
-    async run({ node, arguments: { key }, signal, offline }) {
+    async run({ node, arguments: given, signal, offline }) {
       const { buffers } = node.lowLevel.blocks;
-      const block = await node.block.get(key, { signal, offline, buffers });
+      const block = await node.block.get(given[name], { signal, offline, buffers });
       return bytes(block, { release: (piece) => buffers.release(piece) });
     },
-  }),
+  });
+
+/** @param writeOf how the call writes the CID */
+const telling = (name: BlockName, writeOf: (call: Pick<AnyCall, "cidText">) => WriteCid) =>
+  readCommand({
+    help: "Shows the size of a block.",
+    readOnly: true,
+    arguments: one(name),
+    returns: value(blockStat),
+    async run(call) {
+      const { node, signal, offline } = call;
+      const write = writeOf(call);
+      const { cid, size } = await node.block.stat(call.arguments[name], { signal, offline });
+      return { Key: write(cid), Size: size };
+    },
+    text: ({ Key, Size }) => `Key: ${Key}\nSize: ${Size}\n`,
+  });
+
+/** @param writeOf how the call writes CIDs */
+const removing = (name: BlockName, writeOf: (call: Pick<AnyCall, "cidText">) => WriteCid) =>
+  writeCommand({
+    help: "Removes blocks that are not pinned.",
+    arguments: [{ name, path: true, required: true, variadic: true, help: "The blocks, by CID or path." }],
+    options: {
+      force: { type: "bool", aliases: ["f"], help: "Ignore blocks that do not exist." },
+      quiet: { type: "bool", aliases: ["q"], help: "Report errors only." },
+    },
+    returns: stream(fields("RemovedBlock", { "Hash?": "string", "Error?": "string" })),
+    async *run(call) {
+      const { node, options, signal, offline, wording } = call;
+      const write = writeOf(call);
+      for await (const { cid, error } of node.block.rm(call.arguments[name], { ...options, signal, offline })) {
+        yield error === undefined ? { Hash: write(cid) } : { Hash: write(cid), Error: wording(error) };
+      }
+    },
+    text: ({ Hash, Error: fault }) => (fault === undefined ? `removed ${Hash}\n` : `cannot remove ${Hash}: ${fault}\n`),
+  });
+
+const refusal = "expected a file";
+
+export const commands = {
+  block: defineGroup({ help: "Work with single blocks." }),
+  "block/get": getting("key"),
   "block/put": writeCommand({
     ...putting,
     options: {
@@ -79,38 +129,15 @@ export const commands = {
       ...putOptions,
       "allow-big-block": { ...bigBlocks, since: "0.43" },
     },
-    run: (call) => put(call, call.options),
+    run: (call) => put(call, call.files.plain(refusal), call.options),
   }),
-  "block/rm": writeCommand({
-    help: "Removes blocks that are not pinned.",
-    arguments: [{ name: "hash", path: true, required: true, variadic: true, help: "The blocks, by CID or path." }],
-    options: {
-      force: { type: "bool", aliases: ["f"], help: "Ignore blocks that do not exist." },
-      quiet: { type: "bool", aliases: ["q"], help: "Report errors only." },
-    },
-    returns: stream(fields("RemovedBlock", { "Hash?": "string", "Error?": "string" })),
-    async *run({ node, arguments: { hash }, options: { force, quiet }, signal, offline }) {
-      for await (const { cid, error } of node.block.rm(hash, { force, quiet, signal, offline })) {
-        yield error === undefined ? { Hash: String(cid) } : { Hash: String(cid), Error: error.message };
-      }
-    },
-    text: ({ Hash, Error: fault }) => (fault === undefined ? `removed ${Hash}\n` : `cannot remove ${Hash}: ${fault}\n`),
-  }),
-  "block/stat": readCommand({
-    help: "Shows the size of a block.",
-    readOnly: true,
-    arguments: key,
-    returns: value(blockStat),
-    async run({ node, arguments: { key }, signal, offline }) {
-      const { cid, size } = await node.block.stat(key, { signal, offline });
-      return { Key: String(cid), Size: size };
-    },
-    text: ({ Key, Size }) => `Key: ${Key}\nSize: ${Size}\n`,
-  }),
+  "block/rm": removing("hash", () => String),
+  "block/stat": telling("key", () => String),
 } satisfies Commands;
 
 /** Those of Kubo 0.43. */
 export const today = {
+  "block/get": getting("cid"),
   "block/put": writeCommand({
     ...putting,
     options: {
@@ -130,7 +157,13 @@ export const today = {
       if (format !== undefined && cidCodec !== "raw") {
         throw new NodeError('unable to use "format" (deprecated) and a custom "cid-codec" at the same time');
       }
-      return put(call, { ...options, format, cidCodec, maxBlock: big ? undefined : call.level.maxBlock });
+      const { maxInline } = call.level;
+      const maxBlock = big ? undefined : call.level.maxBlock;
+      const files = call.files.plain(refusal, { orNone: true });
+      const { importDefaults } = call.level;
+      return put(call, files, { ...options, format, cidCodec, maxBlock, maxInline, importDefaults }, call.cidText());
     },
   }),
+  "block/rm": removing("cid", (call) => call.cidText()),
+  "block/stat": telling("cid", (call) => call.cidText()),
 } satisfies Commands;

@@ -1,6 +1,6 @@
 /** The peers that are dialled first. */
 import type { BootstrapResult } from "modhost/node";
-import { type Argument, type Commands, readCommand, value, writeCommand } from "../rpc/command.ts";
+import { type AnyCall, type Argument, type Commands, readCommand, value, writeCommand } from "../rpc/command.ts";
 import { fields, type ValueOf } from "../rpc/shape.ts";
 import { texts } from "./shapes.ts";
 
@@ -65,5 +65,47 @@ export const commands = {
     returns,
     run: async ({ node }) => shown(await node.bootstrap.clear()),
     text: lines("removed "),
+  }),
+} satisfies Commands;
+
+const listing = {
+  help: "Lists the bootstrap peers.",
+  returns,
+  text: lines(""),
+} as const;
+
+type ListCall = Pick<AnyCall, "node"> & { readonly options: { readonly "expand-auto"?: boolean | undefined } };
+
+const listed = async ({ node, options }: ListCall) =>
+  options["expand-auto"] === true ? shown(await node.bootstrap.list()) : { Peers: await node.bootstrap.written() };
+
+const bootstrapToday = readCommand({
+  ...listing,
+  options: { "expand-auto": { type: "bool", help: "Show what the word `auto` stands for in its place." } },
+  run: listed,
+});
+
+/** Kubo has no list of its own: the word `auto` stands for one that it looks up, here for that which is built in. */
+export const today = {
+  bootstrap: bootstrapToday,
+  "bootstrap/list": readCommand({ ...listing, group: bootstrapToday, run: listed }),
+  "bootstrap/add": writeCommand({
+    help: "Adds bootstrap peers, which are dialled from now on where there are too few.",
+    example: { arg: "<peer>" },
+    arguments: peers("The peers to add, as `<multiaddr>/p2p/<peer ID>`, or `auto`."),
+    options: { default: { type: "bool", deprecated: true, help: "Ignored." } },
+    returns,
+    async run({ node, arguments: { peer } }) {
+      return { Peers: (await node.bootstrap.add(peer, { texts: true })).texts ?? [] };
+    },
+    text: lines("added "),
+  }),
+  "bootstrap/add/default": writeCommand({
+    help: "Adds the word `auto`.",
+    returns,
+    async run({ node }) {
+      return { Peers: (await node.bootstrap.add(["auto"], { texts: true })).texts ?? [] };
+    },
+    text: lines("added "),
   }),
 } satisfies Commands;

@@ -9,6 +9,7 @@ export const commands = {
     options: {
       offset: { type: "int64", aliases: ["o"], help: "Number of bytes to skip." },
       length: { type: "int64", aliases: ["l"], help: "Maximum number of bytes to return." },
+      progress: { type: "bool", aliases: ["p"], since: "0.43", help: "Show progress; has no effect on the response." },
     },
     returns: raw,
     async run({ node, arguments: { "ipfs-path": paths }, options: { offset, length }, signal, offline }) {

@@ -1,6 +1,6 @@
 /** CIDs as text. */
 import { type CidFormatResult, NodeError, type CodeAndName as Row } from "modhost/node";
-import { type Commands, defineGroup, readCommand, stream, value } from "../rpc/command.ts";
+import { type Commands, defineGroup, type Option, readCommand, stream, value } from "../rpc/command.ts";
 import type { Dated } from "../rpc/levels.ts";
 import { fields, type ValueOf } from "../rpc/shape.ts";
 import { lines } from "./shapes.ts";
@@ -23,7 +23,14 @@ const codeAndName = fields("CodeAndName", { Code: "int", Name: "string" });
 type CodeAndName = ValueOf<typeof codeAndName>;
 const listed = value([codeAndName]);
 const rows = (list: readonly Row[]) => list.map(({ code, name }) => ({ Code: code, Name: name }));
+const tables = { names: "multicodec" } as const;
+const supported = {
+  type: "bool",
+  aliases: ["s"],
+  help: "Only what can be used to make blocks.",
+} as const satisfies Option;
 const numeric = { type: "bool", help: "Also print the numbers." } as const;
+const numericToday = { ...numeric, aliases: ["n"] } as const;
 
 /** Names sorted by their codes. */
 const numbered = (list: readonly CodeAndName[], numbers: boolean): string =>
@@ -38,6 +45,17 @@ const byLetter = (one: CodeAndName, other: CodeAndName): number => {
   return lower(one) - lower(other) || other.Code - one.Code;
 };
 
+/** @param width of the column of numbers */
+const basesText = (list: readonly CodeAndName[], letters: boolean, numbers: boolean, width: number): string =>
+  list
+    .toSorted(byLetter)
+    .map(({ Code, Name }) => {
+      const letter = letters ? `${Code < 32 ? " " : String.fromCodePoint(Code)} ` : "";
+      const number = numbers ? `${String(Code).padStart(width)} ` : "";
+      return `${letter}${number}${letter + number === "" ? "" : " "}${Name}\n`;
+    })
+    .join("");
+
 export const basesCommand = (help: string, { later = false, ...dated }: Dated & { readonly later?: boolean } = {}) =>
   readCommand({
     ...dated,
@@ -45,16 +63,14 @@ export const basesCommand = (help: string, { later = false, ...dated }: Dated & 
     options: { prefix: { type: "bool", help: "Also print the prefix letters." }, numeric },
     returns: listed,
     run: async ({ node }) => rows(await node.cid.bases({ later })),
-    text: (list, { options }) =>
-      list
-        .toSorted(byLetter)
-        .map(({ Code, Name }) => {
-          const letter = options.prefix === true ? `${Code < 32 ? " " : String.fromCodePoint(Code)} ` : "";
-          const number = options.numeric === true ? `${String(Code).padStart(5)} ` : "";
-          return `${letter}${number}${letter + number === "" ? "" : " "}${Name}\n`;
-        })
-        .join(""),
+    text: (list, { options: { prefix, numeric } }) => basesText(list, prefix === true, numeric === true, later ? 7 : 5),
   });
+
+const formatOptions = {
+  f: { type: "string", default: "%s", help: "A format string with directives such as %s, %v, %c, %h." },
+  v: { type: "string", help: "The version to convert to: 0 or 1." },
+  b: { type: "string", help: "The multibase encoding to write in, by name or letter." },
+} as const;
 
 /** A line each. */
 function inspectionText(found: ValueOf<typeof inspection>): string {
@@ -111,10 +127,8 @@ export const commands = {
     help: "Converts CIDs to another version, codec, multibase or format.",
     arguments: cids,
     options: {
-      f: { type: "string", default: "%s", help: "A format string with directives such as %s, %v, %c, %h." },
-      v: { type: "string", help: "The version to convert to: 0 or 1." },
+      ...formatOptions,
       codec: { type: "string", help: "The codec to convert to, by name." },
-      b: { type: "string", help: "The multibase encoding to write in, by name or letter." },
     },
     returns: formatted,
     run: ({ node, arguments: { cid }, options: { f, v, codec, b } }) => shown(node.cid.format(cid, { f, v, codec, b })),
@@ -140,4 +154,30 @@ export const commands = {
 /** Those of Kubo 0.43. */
 export const today = {
   "cid/bases": basesCommand("Lists the multibase encodings.", { later: true }),
+  "cid/codecs": readCommand({
+    help: "Lists the content codecs.",
+    options: { numeric: numericToday, supported },
+    returns: listed,
+    run: async ({ node, options }) => rows(await node.cid.codecs({ ...tables, supported: options.supported })),
+    text: (list, { options }) => numbered(list, options.numeric === true),
+  }),
+  "cid/format": readCommand({
+    help: "Converts CIDs to another version, codec, multibase or format.",
+    arguments: cids,
+    options: {
+      ...formatOptions,
+      mc: { type: "string", help: "The codec to convert to, by its name in the multicodec table or its number." },
+    },
+    returns: formatted,
+    run: ({ node, arguments: { cid }, options: { f, v, mc: codec, b } }) =>
+      shown(node.cid.format(cid, { f, v, codec, b, ...tables })),
+    text: formattedText,
+  }),
+  "cid/hashes": readCommand({
+    help: "Lists the hash functions.",
+    options: { numeric: numericToday, supported },
+    returns: listed,
+    run: async ({ node }) => rows(await node.cid.hashes(tables)),
+    text: (list, { options }) => numbered(list, options.numeric === true),
+  }),
 } satisfies Commands;

@@ -26,31 +26,40 @@ async function textOf({ body }: FileEntry): Promise<string> {
   return Buffer.concat(pieces).toString("utf8");
 }
 
+const config = writeCommand({
+  help: "Reads and writes values of the configuration.",
+  arguments: [
+    { name: "key", required: true, help: "Dotted path of the value, such as Addresses.API." },
+    { name: "value", secret: true, help: "The data to write." },
+  ],
+  options: {
+    bool: { type: "bool", help: "Write a boolean: true for the text `true`, else false." },
+    json: { type: "bool", help: "Parse the value as JSON." },
+    "expand-auto": { type: "bool", since: "0.43", help: "Show what the word `auto` stands for in its place." },
+  },
+  returns: value(fields("ConfigField", { Key: "string", Value: "any" })),
+  async run({ node, arguments: { key, value: text }, options, level: { configRules: rules }, tellWaiting }) {
+    const { bool, json, "expand-auto": expandAuto } = options;
+    if (text !== undefined && expandAuto === true) {
+      throw new NodeError("--expand-auto can only be used for reading config values, not for setting them");
+    }
+    if (text !== undefined) await node.config.set(key, text, { bool, json, rules });
+    tellWaiting(node.config.waiting());
+    return { Key: key, Value: await node.config.get(key, { rules, expandAuto }) };
+  },
+  text: ({ Value }, { arguments: { value: text } }) => (text === undefined ? shown(Value) : ""),
+});
+
 export const commands = {
-  config: writeCommand({
-    help: "Reads and writes values of the configuration.",
-    arguments: [
-      { name: "key", required: true, help: "Dotted path of the value, such as Addresses.API." },
-      { name: "value", secret: true, help: "The data to write." },
-    ],
-    options: {
-      bool: { type: "bool", help: "Write a boolean: true for the text `true`, else false." },
-      json: { type: "bool", help: "Parse the value as JSON." },
-    },
-    returns: value(fields("ConfigField", { Key: "string", Value: "any" })),
-    async run({ node, arguments: { key, value: text }, options: { bool, json }, tellWaiting }) {
-      if (text !== undefined) await node.config.set(key, text, { bool, json });
-      tellWaiting(node.config.waiting());
-      return { Key: key, Value: await node.config.get(key) };
-    },
-    text: ({ Value }, { arguments: { value: text } }) => (text === undefined ? shown(Value) : ""),
-  }),
+  config,
   "config/show": readCommand({
     help: "Shows the configuration without its secrets.",
     returns: value(map("any")),
-    run({ node, tellWaiting }) {
+    run({ node, options, level, tellWaiting }) {
       tellWaiting(node.config.waiting());
-      return node.config.getAll();
+      // As all options of `config` it holds here too; the others say nothing.
+      const { "expand-auto": expandAuto } = options as { readonly "expand-auto"?: boolean };
+      return node.config.getAll({ rules: level.configRules, expandAuto });
     },
     text: shown,
   }),
@@ -58,8 +67,8 @@ export const commands = {
     help: "Replaces the configuration, but keeps its secrets.",
     file: { name: "file", required: true, help: "The new configuration." },
     returns: nothing,
-    async run({ node, files, tellWaiting }) {
-      await node.config.replace(await textOf(await files.one()));
+    async run({ node, files, level, tellWaiting }) {
+      await node.config.replace(await textOf(await files.one()), { rules: level.configRules });
       tellWaiting(node.config.waiting());
     },
   }),

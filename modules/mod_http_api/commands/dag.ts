@@ -6,6 +6,7 @@ import {
   type Commands,
   defineGroup,
   type Options,
+  type OptionValues,
   raw,
   readCommand,
   stream,
@@ -14,6 +15,7 @@ import {
 } from "../rpc/command.ts";
 import { fields, type ValueOf } from "../rpc/shape.ts";
 import type { FileEntry } from "../rpc/uploads.ts";
+import { announced, fastProvide } from "./fast_provide.ts";
 
 export const ref = [
   { name: "ref", path: true, required: true, stdin: "first", help: "The node: a CID, or a path into it." },
@@ -44,6 +46,7 @@ export const resolving = (before: "" | "/") =>
 export const importOptions = {
   stats: { type: "bool", since: "0.43", help: "Tell how many blocks and bytes were read." },
   "local-only": { type: "bool", since: "0.43", help: "Pin nothing, and fetch nothing." },
+  ...fastProvide,
 } as const satisfies Options;
 
 const carRoot = fields("RootMeta", { Cid: "link", PinErrorMsg: "string" });
@@ -64,13 +67,20 @@ export const importing = {
   },
 } as const;
 
+type ImportCall = Pick<AnyCall, "node" | "files" | "level" | "signal" | "offline"> & {
+  readonly options: OptionValues<typeof importOptions>;
+};
+
 export async function* imported(
-  { node, files, options, signal }: Pick<AnyCall, "node" | "files" | "options" | "signal">,
+  { node, files, options, level, signal, offline }: ImportCall,
   pinRoots: boolean,
+  maxBlock?: number,
 ): AsyncGenerator<CarImport> {
   const archives = bodies(files.plain("expected a file handle"), "passing");
   const counts = { blocks: 0, bytes: 0 };
-  for await (const { root } of node.dag.import(archives, { pinRoots, counts, signal })) {
+  const announce = announced({ node, level, options }, level.importDefaults);
+  const how = { pinRoots, counts, maxBlock, announce, signal, offline };
+  for await (const { root } of node.dag.import(archives, how)) {
     yield { Root: { Cid: root.cid, PinErrorMsg: root.pinErrorMsg } };
   }
   if (options.stats === true) yield { Stats: { BlockCount: counts.blocks, BlockBytesCount: counts.bytes } };

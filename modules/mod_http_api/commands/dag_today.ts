@@ -53,6 +53,7 @@ export const today = {
     options: {
       silent: { type: "bool", help: "Print nothing." },
       "pin-roots": { type: "bool", help: "Pin the roots that the CAR headers name; by default, but with local-only." },
+      "allow-big-block": { type: "bool", help: "Take blocks that peers do not exchange." },
       ...importOptions,
     },
     ...importing,
@@ -63,7 +64,8 @@ export const today = {
           "--local-only implies --pin-roots=false and cannot be combined with --pin-roots=true; please drop one of them",
         );
       }
-      return imported(call, pinRoots ?? !localOnly);
+      const maxBlock = call.options["allow-big-block"] === true ? undefined : call.level.maxBlock;
+      return imported(call, pinRoots ?? !localOnly, maxBlock);
     },
   }),
   "dag/put": writeCommand({
@@ -72,16 +74,18 @@ export const today = {
       "store-codec": { type: "string", default: "dag-cbor", help: "Codec in which the nodes are stored." },
       "input-codec": { type: "string", default: "dag-json", help: "Codec of the input." },
       pin: { type: "bool", help: "Pin the nodes." },
-      hash: { type: "string", default: "sha2-256", help: "Hash function to use." },
+      hash: { type: "string", help: "Hash function to use; `Import.HashFunction`, or sha2-256, by default." },
       "allow-big-block": { type: "bool", help: "Make blocks that peers do not exchange." },
     },
     file: { name: "object data", required: true, many: true, help: "The nodes, one file each." },
     returns: stream(fields("OutputObject", { Cid: "link" })),
     async *run({ node, files, options, signal, offline, level }) {
       const { "store-codec": storeCodec, "input-codec": inputCodec, hash: hashAlg, pin } = options;
-      const nodes = bodies(files.plain("expected a regular file"), "body");
+      const nodes = bodies(files.plain("expected a regular file", { orNone: true }), "body");
       const maxBlock = options["allow-big-block"] === true ? undefined : level.maxBlock;
-      const how = { storeCodec, inputCodec, hashAlg, pin, codecs: "multicodec", maxBlock, signal, offline } as const;
+      const limits = { maxBlock, maxInline: level.maxInline };
+      const made = { storeCodec, inputCodec, hashAlg, pin, codecs: "multicodec", ...limits } as const;
+      const how = { ...made, importDefaults: level.importDefaults, signal, offline };
       for await (const Cid of node.dag.putAll(nodes, how)) yield { Cid };
     },
     text: ({ Cid }, call) => `${call.cidText("kept")(Cid)}\n`,

@@ -1,5 +1,5 @@
 /** The routing system. */
-import { type DhtEvent, routingEventTypes as eventTypes } from "modhost/node";
+import { type DhtEvent, routingEventTypes as eventTypes, NodeError, parsePeerId } from "modhost/node";
 import { type Argument, type Commands, defineGroup, readCommand, stream, writeCommand } from "../rpc/command.ts";
 import { fields, nullable, type ValueOf } from "../rpc/shape.ts";
 import { lines, texts } from "./shapes.ts";
@@ -68,7 +68,7 @@ function moment(): string {
 }
 
 /** The text function of a command's events; `own` gives its text for the event types that it handles itself. */
-const printing =
+export const printing =
   (own: Readonly<Record<number, Print>>) =>
   (event: ShownEvent, { options: { verbose } }: { readonly options: { readonly verbose: boolean | undefined } }) => {
     const print = own[event.Type] ?? usual[event.Type];
@@ -76,28 +76,78 @@ const printing =
     return verbose === true ? `${moment()}: ${told}` : told;
   };
 
-export const commands = {
-  dht: defineGroup({ help: "Query the routing system." }),
-  "dht/findpeer": readCommand({
+/** @param isToday as Kubo 0.43 has it: this node itself is not searched for */
+export const findPeer = (isToday: boolean) =>
+  readCommand({
     help: "Finds the addresses of a peer.",
     arguments: several("peerID", "The peer's ID; further ones are not looked at."),
     options,
     returns,
-    run: ({ node, arguments: { peerID }, signal }) => shown(node.dht.events.findPeer(peerID[0] as string, { signal })),
+    run: ({ node, arguments: { peerID }, signal }) =>
+      shown(node.dht.events.findPeer(peerID[0] as string, { signal, onlyOthers: isToday })),
     text: printing({ [eventTypes.finalPeer]: printAddresses }),
-  }),
-  "dht/findprovs": readCommand({
+  });
+
+/** @param isToday as Kubo 0.43 has it: a path may name the block */
+export const findProviders = (isToday: boolean) =>
+  readCommand({
     help: "Finds peers that provide a block.",
-    arguments: several("key", "CID of the block; further ones are not looked at."),
+    arguments: several("key", `CID ${isToday ? "or path " : ""}of the block; further ones are not looked at.`),
     options: {
       ...options,
       "num-providers": { type: "int", aliases: ["n"], default: 20, help: "Number of providers to find." },
     },
     returns,
     run: ({ node, arguments: { key }, options: { "num-providers": numProviders }, signal }) =>
-      shown(node.dht.events.findProvs(key[0] as string, { numProviders, signal })),
+      shown(node.dht.events.findProvs(key[0] as string, { numProviders, signal, paths: isToday })),
     text: printing({ [eventTypes.provider]: printProvider }),
-  }),
+  });
+
+const putting = { options, file: { name: "value-file", required: true, help: "The record." }, returns } as const;
+
+/** As Kubo 0.43 has it: only for names, and one event, when all is done. */
+export const putToday = writeCommand({
+  ...putting,
+  help: "Stores the record of a name.",
+  arguments: [{ name: "key", required: true, help: "The name, with or without `/ipns/` before it." }],
+  options: {
+    ...options,
+    "allow-offline": { type: "bool", help: "While the node is offline, keep the record on this machine." },
+  },
+  async *run({ node, arguments: { key }, options, files, signal, offline }) {
+    const { "allow-offline": allowOffline } = options;
+    const id = parsePeerId(key.replace(/^\/ipns\//, "")).toString();
+    if ((offline === true || !node.lowLevel.online) && allowOffline !== true) {
+      throw new NodeError("can't put while offline: pass `--allow-offline` to override");
+    }
+    const how = { allowOffline, signal, offline };
+    for await (const _ of node.dht.events.put(`/ipns/${id}`, (await files.one()).body, how));
+    yield { Extra: "", ID: id, Responses: null, Type: eventTypes.value };
+  },
+  text: printing({ [eventTypes.value]: printId }),
+});
+
+/** @param isToday as Kubo 0.43 has it: refused where announcing is off, and without `verbose` nothing tells of the search */
+export const provide = (isToday: boolean) =>
+  writeCommand({
+    help: "Announces that this node provides blocks.",
+    arguments: [{ name: "key", required: true, variadic: true, stdin: "lines", help: "CIDs of the blocks." }],
+    options: {
+      ...options,
+      recursive: { type: "bool", aliases: ["r"], help: "Also announce everything that they link to." },
+    },
+    returns,
+    async *run({ node, arguments: { key }, options: { recursive, verbose }, signal }) {
+      const events = shown(node.dht.events.provide(key, { recursive, signal, onlyIfOn: isToday }));
+      for await (const event of events) if (!isToday || verbose === true) yield event;
+    },
+    text: printing({}),
+  });
+
+export const commands = {
+  dht: defineGroup({ help: "Query the routing system." }),
+  "dht/findpeer": findPeer(false),
+  "dht/findprovs": findProviders(false),
   "dht/get": readCommand({
     help: "Returns the best record for a key.",
     arguments: several("key", "The key, `/ipns/<name>` or `/pk/<peer ID>`; further ones are not looked at."),
@@ -106,24 +156,11 @@ export const commands = {
     run: ({ node, arguments: { key }, signal }) => shown(node.dht.events.get(key[0] as string, { signal })),
     text: printing({ [eventTypes.value]: printRecord }),
   }),
-  "dht/provide": writeCommand({
-    help: "Announces that this node provides blocks.",
-    arguments: [{ name: "key", required: true, variadic: true, stdin: "lines", help: "CIDs of the blocks." }],
-    options: {
-      ...options,
-      recursive: { type: "bool", aliases: ["r"], help: "Also announce everything that they link to." },
-    },
-    returns,
-    run: ({ node, arguments: { key }, options: { recursive }, signal }) =>
-      shown(node.dht.events.provide(key, { recursive, signal })),
-    text: printing({}),
-  }),
+  "dht/provide": provide(false),
   "dht/put": writeCommand({
     help: "Stores a record for a key.",
     arguments: [{ name: "key", required: true, help: "The key, `/ipns/<name>` or `/pk/<peer ID>`." }],
-    options,
-    file: { name: "value-file", required: true, help: "The record." },
-    returns,
+    ...putting,
     run: async ({ node, arguments: { key }, files, signal }) =>
       shown(node.dht.events.put(key, (await files.one()).body, { signal })),
     text: printing({ [eventTypes.value]: printId }),

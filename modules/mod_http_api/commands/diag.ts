@@ -1,8 +1,8 @@
 /** Running commands and facts about the system. */
 
-import { formatDuration, parseDuration } from "modhost/node";
+import { formatDuration, NodeError, parseDuration, quote } from "modhost/node";
 import { columns } from "../rpc/columns.ts";
-import { type Commands, defineGroup, nothing, readCommand, value, writeCommand } from "../rpc/command.ts";
+import { bytes, type Commands, defineGroup, nothing, raw, readCommand, value, writeCommand } from "../rpc/command.ts";
 import { fields, map, type ValueOf } from "../rpc/shape.ts";
 
 const entry = fields("ReqLogEntry", {
@@ -35,6 +35,22 @@ function cells(shown: ValueOf<typeof entry>, verbose: boolean, now: number): str
   const detail = [`[${Args.join(" ")}]`, `[${options.map((name) => `${name}=${Options[name]},`).join("")}]`];
   const facts = [String(Active), stamp(start), formatDuration(lived)];
   return verbose ? [String(ID), Command, ...detail, ...facts] : [Command, ...facts];
+}
+
+/** In the order of the reference. */
+const collectors = [
+  ...["goroutines-stack", "goroutines-pprof", "version", "heap", "allocs"],
+  ...["bin", "cpu", "mutex", "block", "trace"],
+];
+
+/** What has no effect here is still checked, as whoever sends it means something by it. */
+function requireDuration(rate: string): void {
+  try {
+    parseDuration(rate);
+  } catch (error) {
+    const { message } = error as Error;
+    throw new NodeError(`failed to parse block profile rate ${quote(rate)}: ${message}`, { cause: error });
+  }
 }
 
 /** Reads a block that needs no store, so that whatever stands in the way of reading is found. */
@@ -90,6 +106,30 @@ export const commands = {
     async run({ node }) {
       await node.block.get(EMPTY_BLOCK, { offline: true });
       return "ok";
+    },
+  }),
+  "diag/profile": readCommand({
+    help: "Collects what tells why the process is slow: a ZIP archive.",
+    about:
+      "`version`, `heap` (statistics, no contents of the memory), `goroutines-stack` (what keeps the event loop), `cpu` and `allocs` (samples, which the tools of Chromium open) are from V8 and Node. Node has no counterpart of the others: `left_out.json` names those that were asked for.",
+    since: "0.43",
+    example: { "profile-time": "0s" },
+    options: {
+      output: {
+        type: "string",
+        aliases: ["o"],
+        default: "./ipfs-profile-[timestamp].zip",
+        help: "Where clients store it; has no effect here.",
+      },
+      collectors: { type: "list", default: collectors, help: "What to collect." },
+      "profile-time": { type: "string", default: "30s", help: "For how long samples are taken; 0 takes none." },
+      "mutex-profile-fraction": { type: "int", default: 4, help: "Of Go's runtime; has no effect here." },
+      "block-profile-rate": { type: "string", default: "1ms", help: "Of Go's runtime; has no effect here." },
+    },
+    returns: raw,
+    run({ node, options: { collectors, "profile-time": profileTime, "block-profile-rate": rate }, signal }) {
+      requireDuration(rate);
+      return bytes(node.diag.profile({ collectors, profileTime, signal }));
     },
   }),
   "diag/sys": readCommand({

@@ -1,6 +1,6 @@
 /** The mutable namespace (MFS). */
 
-import { compareNames, type FilesLsEntry, type FilesStatResult, NodeError, sizeText } from "modhost/node";
+import { compareNames, type FilesLsEntry } from "modhost/node";
 import type { CID } from "multiformats/cid";
 import {
   type AnyCall,
@@ -14,10 +14,10 @@ import {
   type Options,
   raw,
   readCommand,
+  singly,
   value,
   writeCommand,
 } from "../rpc/command.ts";
-import { goModeBits, longTime, modeText } from "../rpc/file_facts.ts";
 import { fields, nullable, type ValueOf } from "../rpc/shape.ts";
 import { cidOptions } from "./shapes.ts";
 
@@ -29,7 +29,7 @@ export const group = defineGroup({
 });
 
 const help = "The path in the namespace.";
-const path = <U extends MfsUse>(mfs: U) => [{ name: "path", required: true, mfs, help }] as const;
+export const path = <U extends MfsUse>(mfs: U) => [{ name: "path", required: true, mfs, help }] as const;
 const pathOrRoot = <U extends MfsUse>(mfs: U) => [{ name: "path", default: "/", mfs, help }] as const;
 const dest = {
   name: "dest",
@@ -39,31 +39,6 @@ const dest = {
 } as const;
 const source = <U extends MfsUse>(mfs: U, help: string) =>
   ({ name: "source", required: true, path: true, mfs, help }) as const satisfies Argument;
-
-const statFormat = "<hash>\nSize: <size>\nCumulativeSize: <cumulsize>\nChildBlocks: <childs>\nType: <type>";
-
-const statFormatToday = `${statFormat}\nMode: <mode> (<mode-octal>)\nMtime: <mtime>`;
-
-const statFields = {
-  Hash: "string",
-  Size: "uint64",
-  CumulativeSize: "uint64",
-  Blocks: "int",
-  Type: "string",
-  "WithLocality?": "bool",
-  "Local?": "bool",
-  "SizeLocal?": "uint64",
-} as const;
-const statOutput = fields("statOutput", statFields);
-/** At the level 0.43 it tells mode and time as well. */
-const statOutputToday = fields("statOutput", {
-  ...statFields,
-  "Mode?": "string",
-  "Mtime?": "int64",
-  "MtimeNsecs?": "int",
-});
-type Stat = ValueOf<typeof statOutput>;
-type StatToday = ValueOf<typeof statOutputToday>;
 
 const lsEntry = fields("NodeListing", { Name: "string", Type: "int", Size: "int64", Hash: "string" });
 type LsEntry = ValueOf<typeof lsEntry>;
@@ -87,123 +62,23 @@ export const changing = ({
   hashAlg: options.hash,
   sharding: level.sharding,
   importDefaults: level.importDefaults,
+  names: level.names,
   signal,
   offline,
 });
-
-interface StatFlags {
-  readonly format: string;
-  readonly hash: boolean | undefined;
-  readonly size: boolean | undefined;
-}
-
-/** @throws NodeError if more than one is requested */
-function formatOf({ format, hash, size }: StatFlags, usual: string): string {
-  if ([hash === true, size === true, format !== usual].filter(Boolean).length > 1) {
-    const message = "format was set by multiple options. Only one format option is allowed";
-    throw new NodeError(message, { kind: "client" });
-  }
-  if (hash === true) return "<hash>";
-  return size === true ? "<cumulsize>" : format;
-}
-
-const statOptions = {
-  format: {
-    type: "string",
-    default: statFormat,
-    help: "Format of the text, with `<hash>`, `<size>`, `<cumulsize>`, `<type>` and `<childs>`.",
-  },
-  hash: { type: "bool", help: "Print only the hash; the same as the format `<hash>`." },
-  size: { type: "bool", help: "Print only the size; the same as the format `<cumulsize>`." },
-  "with-local": { type: "bool", help: "Also show how much of it is stored locally." },
-} as const;
-
-const aboutStat = {
-  group,
-  help: "Shows information about a file or directory.",
-  arguments: [
-    {
-      name: "path",
-      required: true,
-      path: true,
-      mfs: "look",
-      help: "A path in the namespace, or a path such as `/ipfs/<cid>`.",
-    },
-  ],
-} as const;
-
-type StatCall = Pick<AnyCall, "node" | "signal" | "offline" | "cidText"> & {
-  readonly arguments: { readonly path: string };
-  readonly options: { readonly "with-local": boolean | undefined };
-};
-
-async function statOf(
-  { node, arguments: { path }, options, signal, offline, cidText }: StatCall,
-  symlinks = false,
-): Promise<{ readonly stat: FilesStatResult; readonly shown: Stat }> {
-  const write = cidText();
-  const stat = await node.files.stat(path, { withLocal: options["with-local"], symlinks, signal, offline });
-  const shown = {
-    Hash: write(stat.cid),
-    Size: stat.size,
-    CumulativeSize: stat.cumulativeSize,
-    Blocks: stat.blocks,
-    Type: stat.type,
-    ...(stat.withLocality && { WithLocality: true }),
-    ...(stat.local && { Local: true }),
-    ...(stat.sizeLocal !== undefined && { SizeLocal: stat.sizeLocal }),
-  };
-  return { stat, shown };
-}
-
-/** In the octal digits of Go's file modes. */
-function goMode({ type, isSymlink, mode = 0 }: FilesStatResult): string {
-  const kind = type === "directory" ? goModeBits.directory : isSymlink ? goModeBits.symlink : 0;
-  return (mode + kind).toString(8).padStart(4, "0");
-}
-
-const statFacts = (stat: FilesStatResult): Pick<StatToday, "Mode" | "Mtime" | "MtimeNsecs"> => ({
-  ...(stat.mode && { Mode: goMode(stat) }),
-  ...(stat.mtime?.seconds && { Mtime: stat.mtime.seconds }),
-  ...(stat.mtime?.nanoseconds && { MtimeNsecs: stat.mtime.nanoseconds }),
-});
-
-function statText(stat: Stat, format: string, more: Readonly<Record<string, string>> = {}): string {
-  const values: Readonly<Record<string, unknown>> = {
-    hash: stat.Hash,
-    size: stat.Size,
-    cumulsize: stat.CumulativeSize,
-    childs: stat.Blocks,
-    type: stat.Type,
-    ...more,
-  };
-  const line = format.replace(/<([a-z-]+)>/g, (whole, name: string) => String(values[name] ?? whole));
-  if (stat.WithLocality !== true) return `${line}\n`;
-  const { SizeLocal = 0, CumulativeSize } = stat;
-  const [local, all] = [Number(SizeLocal), Number(CumulativeSize)];
-  return `${line}\nLocal: ${sizeText(local)} of ${sizeText(all)} (${((100 * local) / all).toFixed(2)}%)\n`;
-}
-
-const NOT_SET = "not set";
-
-/** The words of the format that the level 0.43 has besides. */
-function factWords({ Mode, Mtime, MtimeNsecs, Type }: StatToday): Record<string, string> {
-  const permissions = Number.parseInt(Mode ?? "0", 8) & 0o777;
-  const time = Mtime === undefined ? undefined : { seconds: Mtime, nanoseconds: MtimeNsecs ?? 0 };
-  return {
-    mode: Mode === undefined ? NOT_SET : modeText(permissions, Type === "directory" ? "d" : "-"),
-    "mode-octal": Mode === undefined ? NOT_SET : `0${permissions.toString(8)}`,
-    mtime: time === undefined ? NOT_SET : longTime(time),
-    "mtime-secs": time === undefined ? NOT_SET : String(time.seconds),
-    "mtime-nsecs": time === undefined ? NOT_SET : String(time.nanoseconds),
-  };
-}
 
 async function* listed(entries: AsyncIterable<FilesLsEntry>, write: (cid: CID) => string): AsyncGenerator<LsEntry> {
   for await (const { name, type, size, cid } of entries) {
     yield { Name: name, Type: types[type], Size: size, Hash: cid === undefined ? "" : write(cid) };
   }
 }
+
+export const aboutChcid = {
+  group,
+  help: "Changes the CID version or hash function of a directory, which also applies to what is created in it later.",
+  options: cidOptions,
+  returns: nothing,
+} as const;
 
 export const removed = { name: "path", required: true, variadic: true, mfs: "change" } as const;
 export const removing = {
@@ -214,11 +89,8 @@ export const removing = {
 export const commands = {
   files: group,
   "files/chcid": writeCommand({
-    group,
-    help: "Changes the CID version or hash function of a directory, which also applies to what is created in it later.",
+    ...aboutChcid,
     arguments: pathOrRoot("change"),
-    options: cidOptions,
-    returns: nothing,
     run: (call) => call.node.files.chcid(call.arguments.path, changing(call)),
   }),
   "files/chmod": writeCommand({
@@ -233,8 +105,15 @@ export const commands = {
     group,
     help: "Adds a file or directory to the namespace; its blocks are not copied.",
     arguments: [source("copy", "What: a path such as `/ipfs/<cid>`, or one of the namespace."), dest],
+    options: {
+      force: { type: "bool", since: "0.43", help: "Replace a file that is there." },
+      parents: { type: "bool", aliases: ["p"], since: "0.43", help: "Create missing parent directories." },
+    },
     returns: nothing,
-    run: (call) => call.node.files.cp(call.arguments.source, call.arguments.dest, changing(call)),
+    run(call) {
+      const { force, parents } = call.options;
+      return call.node.files.cp(call.arguments.source, call.arguments.dest, { ...changing(call), force, parents });
+    },
   }),
   "files/flush": writeCommand({
     group,
@@ -260,7 +139,7 @@ export const commands = {
       const write = cidText();
       const { type, entries } = await node.files.listing(path, { long, signal, offline });
       // Like the reference, write the CIDs of directory entries in their own base, ignoring the requested one.
-      return new Listing("Entries", listed(entries, type === "file" ? write : String));
+      return new Listing("Entries", singly(listed(entries, type === "file" ? write : String)));
     },
     text({ Entries }, { options: { U, long } }) {
       const entries = Entries ?? [];
@@ -320,16 +199,6 @@ export const commands = {
       return call.node.files.rm(call.arguments.path[0] as string, { ...changing(call), recursive, force });
     },
   }),
-  "files/stat": readCommand({
-    ...aboutStat,
-    options: statOptions,
-    returns: value(statOutput),
-    async run(call) {
-      formatOf(call.options, statFormat);
-      return (await statOf(call)).shown;
-    },
-    text: (stat, { options }) => statText(stat, formatOf(options, statFormat)),
-  }),
   "files/touch": writeCommand({
     group,
     since: "0.43",
@@ -363,32 +232,11 @@ export const commands = {
     file: { name: "data", required: true, help: "The bytes." },
     returns: nothing,
     run(call) {
-      const { node, files, options } = call;
+      const { node, files, options, level } = call;
+      const { joinsLeaf, maxChunk } = level;
       const { offset, count: length, create, parents, truncate, "raw-leaves": rawLeaves } = options;
-      const how = { ...changing(call), offset, length, create, parents, truncate, rawLeaves };
+      const how = { ...changing(call), offset, length, create, parents, truncate, rawLeaves, joinsLeaf, maxChunk };
       return node.files.write(call.arguments.path, async () => (await files.one()).passing, how);
     },
-  }),
-} satisfies Commands;
-
-/** Those of Kubo 0.43. */
-export const today = {
-  "files/stat": readCommand({
-    ...aboutStat,
-    options: {
-      ...statOptions,
-      format: {
-        type: "string",
-        default: statFormatToday,
-        help: "Format of the text, with `<hash>`, `<size>`, `<cumulsize>`, `<type>`, `<childs>`, `<mode>`, `<mode-octal>`, `<mtime>`, `<mtime-secs>` and `<mtime-nsecs>`.",
-      },
-    },
-    returns: value(statOutputToday),
-    async run(call) {
-      formatOf(call.options, statFormatToday);
-      const { stat, shown } = await statOf(call, true);
-      return { ...shown, ...statFacts(stat) };
-    },
-    text: (stat, { options }) => statText(stat, formatOf(options, statFormatToday), factWords(stat)),
   }),
 } satisfies Commands;

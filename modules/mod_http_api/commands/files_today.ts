@@ -1,9 +1,22 @@
-/** Removing from the mutable namespace (MFS), as Kubo 0.43 does it: every path is tried. */
+/** Changes of the mutable namespace (MFS) as Kubo 0.43 makes them: the root keeps its form, and every path is tried to be removed. */
 import { NodeError } from "modhost/node";
 import { type Commands, stream, writeCommand } from "../rpc/command.ts";
-import { changing, group, removed, removing } from "./files.ts";
+import { aboutChcid, changing, group, path, removed, removing } from "./files.ts";
 
 export const today = {
+  "files/chcid": writeCommand({
+    ...aboutChcid,
+    arguments: path("change"),
+    run(call) {
+      const { path } = call.arguments;
+      if (/^\/+$/.test(path)) {
+        throw new NodeError(
+          "cannot change CID format of the MFS root; use 'ipfs config Import.CidVersion' and 'ipfs config Import.HashFunction' instead",
+        );
+      }
+      return call.node.files.chcid(path, changing(call));
+    },
+  }),
   "files/rm": writeCommand({
     group,
     help: "Removes files, and directories with `recursive`.",

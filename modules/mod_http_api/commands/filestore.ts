@@ -1,6 +1,15 @@
 /** Blocks that refer to ranges of local files. */
 import type { FilestoreObject, FilestoreStatus } from "modhost/node";
-import { type AnyCall, type Argument, type Commands, defineGroup, readCommand, stream } from "../rpc/command.ts";
+import {
+  type AnyCall,
+  type Argument,
+  type Commands,
+  defineGroup,
+  type Options,
+  readCommand,
+  stream,
+  writeCommand,
+} from "../rpc/command.ts";
 import { fields, nullable, type ValueOf } from "../rpc/shape.ts";
 import { refItem } from "./shapes.ts";
 
@@ -44,6 +53,19 @@ function longText({ Key, FilePath, Offset, Size }: ListRes, call: Pick<AnyCall, 
   return FilePath === "" ? key : `${key.padEnd(50)} ${String(Size).padStart(6)} ${FilePath} ${Offset}`;
 }
 
+function verifiedText(line: ListRes, call: Pick<AnyCall, "cidText">): string {
+  const why = line.Status === statuses.otherError[0] ? `${line.ErrorMsg}\n` : "";
+  return `${why}${(words.get(line.Status) ?? "???").padEnd(7)} ${longText(line, call)}\n`;
+}
+
+const verifying = {
+  help: "Checks blocks against the files that hold their bytes.",
+  needs: "Experimental.FilestoreEnabled",
+  arguments: some,
+  options: { "file-order": { type: "bool", help: "Check in the order of the backing files." } },
+  returns: listed,
+} as const;
+
 export const commands = {
   filestore: defineGroup({
     help: "Inspect the filestore: blocks whose bytes are in files outside of the repo.",
@@ -70,16 +92,34 @@ export const commands = {
     text: (line, call) => `${line.ErrorMsg === "" ? longText(line, call) : line.ErrorMsg}\n`,
   }),
   "filestore/verify": readCommand({
-    help: "Checks blocks against the files that hold their bytes.",
-    needs: "Experimental.FilestoreEnabled",
-    arguments: some,
-    options: { "file-order": { type: "bool", help: "Check in the order of the backing files." } },
-    returns: listed,
+    ...verifying,
     run: ({ node, arguments: { obj }, options, signal }) =>
       lines(node.filestore.verify(obj, { fileOrder: options["file-order"], signal })),
+    text: verifiedText,
+  }),
+} satisfies Commands;
+
+const verifyingToday = {
+  ...verifying.options,
+  "remove-bad-blocks": {
+    type: "bool",
+    help: "Forget blocks whose bytes are not as they were, pinned ones too; `pin/verify` tells of those afterwards.",
+  },
+} as const satisfies Options;
+
+/** Those of Kubo 0.43. */
+export const today = {
+  "filestore/verify": writeCommand({
+    ...verifying,
+    options: verifyingToday,
+    run({ node, arguments: { obj }, options, signal }) {
+      const { "file-order": fileOrder, "remove-bad-blocks": removeBad } = options;
+      return lines(node.filestore.verify(obj, { fileOrder, removeBad, signal }));
+    },
     text(line, call) {
-      const why = line.Status === statuses.otherError[0] ? `${line.ErrorMsg}\n` : "";
-      return `${why}${(words.get(line.Status) ?? "???").padEnd(7)} ${longText(line, call)}\n`;
+      const shown = verifiedText(line, call);
+      if (call.options["remove-bad-blocks"] !== true) return shown;
+      return shown.replace(/\n$/, line.Status === statuses.ok[0] ? " keep\n" : " remove\n");
     },
   }),
 } satisfies Commands;

@@ -15,6 +15,7 @@ export const commands = {
         help: "Compress with gzip; a single file is then not put into an archive.",
       },
       "compression-level": { type: "int", aliases: ["l"], help: "From 1 (fastest) to 9 (smallest)." },
+      progress: { type: "bool", aliases: ["p"], since: "0.43", help: "Show progress; has no effect on the response." },
     },
     returns: raw,
     async run({ node, arguments: { "ipfs-path": path }, options, signal, offline, announce, level }) {

@@ -4,7 +4,7 @@ import { Table } from "../rpc/table.ts";
 import { commands as add, today as addToday } from "./add.ts";
 import { commands as bitswap, today as bitswapToday } from "./bitswap.ts";
 import { commands as block, today as blockToday } from "./block.ts";
-import { commands as bootstrap } from "./bootstrap.ts";
+import { commands as bootstrap, today as bootstrapToday } from "./bootstrap.ts";
 import { commands as cat } from "./cat.ts";
 import { commands as cid, today as cidToday } from "./cid.ts";
 import { commands as listed } from "./commands.ts";
@@ -15,9 +15,10 @@ import { commands as dht } from "./dht.ts";
 import { commands as diag } from "./diag.ts";
 import { commands as dns } from "./dns.ts";
 import { commands as file } from "./file.ts";
-import { commands as files, today as filesToday } from "./files.ts";
-import { today as removingToday } from "./files_today.ts";
-import { commands as filestore } from "./filestore.ts";
+import { commands as files } from "./files.ts";
+import { commands as filesStat, today as filesStatToday } from "./files_stat.ts";
+import { today as filesToday } from "./files_today.ts";
+import { commands as filestore, today as filestoreToday } from "./filestore.ts";
 import { commands as get } from "./get.ts";
 import { commands as id, today as idToday } from "./id.ts";
 import { commands as key } from "./key.ts";
@@ -26,13 +27,14 @@ import { commands as ls, today as lsToday } from "./ls.ts";
 import { commands as mount } from "./mount.ts";
 import { commands as multibase } from "./multibase.ts";
 import { commands as name, today as nameToday } from "./name.ts";
-import { commands as object } from "./object.ts";
-import { commands as p2p } from "./p2p.ts";
+import { commands as object, today as objectToday } from "./object.ts";
+import { commands as p2p, today as p2pToday } from "./p2p.ts";
 import { commands as pin, today as pinToday } from "./pin.ts";
 import { commands as ping } from "./ping.ts";
+import { commands as provide, today as provideToday } from "./provide.ts";
 import { commandsIn, multibase as encoded, plain } from "./pubsub.ts";
 import { commands as refs } from "./refs.ts";
-import { commands as repo } from "./repo.ts";
+import { commands as repo, today as repoToday } from "./repo.ts";
 import { commands as resolve } from "./resolve.ts";
 import { commands as routing } from "./routing.ts";
 import { commands as shutdown } from "./shutdown.ts";
@@ -68,6 +70,7 @@ const others = [
   dag,
   dht,
   files,
+  filesStat,
   filestore,
   key,
   dns,
@@ -76,6 +79,7 @@ const others = [
   object,
   p2p,
   ping,
+  provide,
   routing,
   stats,
   swarm,
@@ -88,18 +92,24 @@ const others = [
 
 /** What Kubo 0.43 has otherwise. */
 const today = [
+  objectToday,
+  repoToday,
   addToday,
   bitswapToday,
   blockToday,
+  bootstrapToday,
   cidToday,
   dagToday,
+  filesStatToday,
   filesToday,
+  filestoreToday,
   idToday,
   logToday,
   lsToday,
   nameToday,
+  p2pToday,
   pinToday,
-  removingToday,
+  provideToday,
   swarmToday,
   commandsIn(encoded),
 ];

@@ -14,13 +14,16 @@ import { fields, map } from "../rpc/shape.ts";
 import { lines, strings } from "./shapes.ts";
 
 /** A line of JSON for each log message and each start and end of a command, until the signal is aborted. */
-async function* tail({ node, log, signal }: AnyCall): AsyncGenerator<Uint8Array> {
+async function* tail(
+  { node, log, signal }: Pick<AnyCall, "node" | "log" | "signal">,
+  level: string | undefined,
+): AsyncGenerator<Uint8Array> {
   const also = (tell: (event: LogEvent & Readonly<Record<"command" | "id", unknown>>) => void) =>
     log.listen(({ id, command, start, end }) => {
       const [event, time] = end === undefined ? ["commandBegin", start] : ["commandEnd", end];
       tell({ event, system: "commands", time: time.toISOString(), command, id });
     });
-  for await (const event of node.log.tail({ signal, also })) yield Buffer.from(`${goJson(event)}\n`);
+  for await (const event of node.log.tail({ signal, also, level })) yield Buffer.from(`${goJson(event)}\n`);
 }
 
 export const commands = {
@@ -44,8 +47,11 @@ export const commands = {
   }),
   "log/tail": readCommand({
     help: "Prints new log entries, one JSON object per line.",
+    options: {
+      "log-level": { type: "string", since: "0.43", help: "The lowest level of the entries; commands are info." },
+    },
     returns: raw,
-    run: (call) => bytes(tail(call)),
+    run: (call) => bytes(tail(call, call.options["log-level"])),
   }),
 } satisfies Commands;
 
@@ -59,10 +65,12 @@ export const today = {
     ],
     returns: value(fields("LevelOutput", { "Message?": "string", "Levels?": map("string") })),
     async run({ node, arguments: { subsystem, level } }) {
-      if (level === undefined) return { Levels: await node.log.levels(subsystem) };
-      return { Message: (await node.log.level(subsystem ?? "*", level)).message };
+      if (!level) return { Levels: await node.log.levels(subsystem) };
+      return { Message: (await node.log.level(subsystem ?? "*", level, { lenient: true })).message };
     },
-    text: ({ Message, Levels = {} }) =>
-      Message ?? lines(Object.entries(Levels).map(([name, level]) => (name === "" ? level : `${name}: ${level}`))),
+    text({ Message, Levels = {} }) {
+      const levels = Object.entries(Levels);
+      return Message ?? lines(levels.map(([name, level]) => (levels.length === 1 ? level : `${name}: ${level}`)));
+    },
   }),
 } satisfies Commands;

@@ -8,6 +8,7 @@ import {
   Listing,
   type OptionValues,
   readCommand,
+  singly,
   value,
 } from "../rpc/command.ts";
 import { goModeBits, listTime, modeText, rfc3339 } from "../rpc/file_facts.ts";
@@ -76,18 +77,22 @@ class ObjectListing<L> extends Listing<Row<L>> {
     return { Objects: objects };
   }
 
-  override async *json(rows: AsyncIterable<Row<L>>): AsyncGenerator<string, void, undefined> {
+  override async *json(pages: AsyncIterable<readonly Row<L>[]>): AsyncGenerator<string, void, undefined> {
     let before = '{"Objects":[';
     let between = "";
-    for await (const row of rows) {
-      if ("link" in row) {
-        yield between + goJson(row.link);
-        between = ",";
-      } else {
-        yield `${before}{"Hash":${goJson(row.Hash)},"Links":[`;
-        before = "]},";
-        between = "";
+    for await (const page of pages) {
+      let text = "";
+      for (const row of page) {
+        if ("link" in row) {
+          text += between + goJson(row.link);
+          between = ",";
+        } else {
+          text += `${before}{"Hash":${goJson(row.Hash)},"Links":[`;
+          before = "]},";
+          between = "";
+        }
       }
+      yield text;
     }
     yield "]}]}";
   }
@@ -173,7 +178,7 @@ function listing<L>({ node, arguments: args, options, given, signal, offline }: 
   const { stream, size, "resolve-type": resolveType } = options;
   const found = node.ls.rows(args["ipfs-path"], { stream, size, resolveType, signal, offline });
   const rows = written(found, given, linkOf);
-  return stream === true ? streamed(rows) : new ObjectListing("Objects", rows);
+  return stream === true ? streamed(rows) : new ObjectListing("Objects", singly(rows));
 }
 
 function textOf<L extends LsLink>(

@@ -1,4 +1,5 @@
 /** Mounting the node as folders of this machine. */
+import { NodeError } from "modhost/node";
 import { type Commands, type Option, value, writeCommand } from "../rpc/command.ts";
 import { fields } from "../rpc/shape.ts";
 
@@ -12,11 +13,21 @@ const place = (what: string, ...aliases: readonly string[]) =>
 export const commands = {
   mount: writeCommand({
     help: "Mounts the node as folders of this machine.",
-    options: { "ipfs-path": place("contents", "f", "store-path"), "ipns-path": place("names", "n", "name-path") },
+    options: {
+      "ipfs-path": place("contents", "f", "store-path"),
+      "ipns-path": place("names", "n", "name-path"),
+      "mfs-path": {
+        type: "string",
+        aliases: ["m"],
+        since: "0.43",
+        help: "Fails: the namespace of `files` is not mounted; change it by `files`.",
+      },
+    },
     returns: value(
       fields("Config", { IPFS: "string", IPNS: "string", FuseAllowOther: "bool", STORE: "string", NAME: "string" }),
     ),
-    async run({ node, options: { "ipfs-path": ipfsPath, "ipns-path": ipnsPath } }) {
+    async run({ node, options: { "ipfs-path": ipfsPath, "ipns-path": ipnsPath, "mfs-path": mfsPath } }) {
+      if (mfsPath !== undefined) throw new NodeError("mfs-path: the namespace of `files` cannot be mounted");
       const { ipfs, ipns, fuseAllowOther, store, name } = await node.mount({ ipfsPath, ipnsPath });
       return { IPFS: ipfs, IPNS: ipns, FuseAllowOther: fuseAllowOther, STORE: store, NAME: name };
     },

@@ -15,11 +15,16 @@ import {
 } from "modhost/node";
 import { columns } from "../rpc/columns.ts";
 import {
+  type AnyCall,
+  type Argument,
+  type ArgumentValues,
   bytes,
   type Command,
   type Commands,
   defineGroup,
   type Option,
+  type Options,
+  type OptionValues,
   raw,
   readCommand,
   value,
@@ -55,19 +60,83 @@ const shapeOf = ({ cid, links }: StoredObject, write: WriteCid = String): Hashed
   Links: linkLines(links, write),
 });
 
+const patch = defineGroup({
+  help: "Create a changed copy of a node.",
+  deprecated: true,
+  options: {
+    "allow-big-block": { type: "bool", since: "0.43", help: "Also make a node that peers do not exchange." },
+  },
+});
+
+type PatchCall = Pick<AnyCall, "node" | "signal" | "offline" | "level"> & {
+  readonly options: OptionValues<typeof patch.options>;
+};
+
+const patching = ({ options, level, signal, offline }: Omit<PatchCall, "node">) => ({
+  maxBlock: options["allow-big-block"] === true ? undefined : level.maxBlock,
+  signal,
+  offline,
+});
+
 const patchData = (help: string, change: (data: ByteSource) => ObjectEdit): Command =>
   writeCommand({
+    group: patch,
     help,
     deprecated: true,
     arguments: [root],
     file: { name: "data", required: true, help: "The bytes." },
     returns: object,
-    async run({ node, arguments: { root }, files, signal, offline }) {
-      const { body } = await files.one();
-      return shapeOf(await node.object.edit(root, change(body), { signal, offline }));
+    async run(call) {
+      const { body } = await call.files.one();
+      return shapeOf(await call.node.object.edit(call.arguments.root, change(body), patching(call)));
     },
     text: hashLine,
   });
+
+const addLink = {
+  group: patch,
+  help: "Adds or replaces a link.",
+  deprecated: true,
+  arguments: [
+    root,
+    link("Name of the link, or a path."),
+    { name: "ref", path: true, required: true, help: "The node that the link leads to." },
+  ],
+  options: { create: { type: "bool", aliases: ["p"], help: "Create missing directories on the path." } },
+  returns: object,
+  text: hashLine,
+} as const;
+
+const rmLink = {
+  group: patch,
+  help: "Removes a link.",
+  deprecated: true,
+  arguments: [root, link("Name of the link, or a path.")],
+  returns: object,
+  text: hashLine,
+} as const;
+
+type EditCall<A extends readonly Argument[]> = PatchCall & {
+  readonly arguments: ArgumentValues<A>;
+};
+
+async function linked(
+  call: EditCall<typeof addLink.arguments> & { readonly options: OptionValues<typeof addLink.options> },
+  onlyDirectories = false,
+): Promise<HashedObject> {
+  const { root, name, ref } = call.arguments;
+  const change = { addLink: name, target: ref, create: call.options.create };
+  return shapeOf(await call.node.object.edit(root, change, { ...patching(call), onlyDirectories }));
+}
+
+async function unlinked(call: EditCall<typeof rmLink.arguments>, onlyDirectories = false): Promise<HashedObject> {
+  const { root, name } = call.arguments;
+  return shapeOf(await call.node.object.edit(root, { rmLink: name }, { ...patching(call), onlyDirectories }));
+}
+
+const anyNode = {
+  "allow-non-unixfs": { type: "bool", help: "Also change what is no plain directory of UnixFS." },
+} as const satisfies Options;
 
 const changeTypes = { added: 0, removed: 1, changed: 2 } as const;
 
@@ -170,33 +239,10 @@ export const commands = {
     },
     text: hashLine,
   }),
-  "object/patch": defineGroup({ help: "Create a changed copy of a node.", deprecated: true }),
-  "object/patch/add-link": writeCommand({
-    help: "Adds or replaces a link.",
-    deprecated: true,
-    arguments: [
-      root,
-      link("Name of the link, or a path."),
-      { name: "ref", path: true, required: true, help: "The node that the link leads to." },
-    ],
-    options: { create: { type: "bool", aliases: ["p"], help: "Create missing directories on the path." } },
-    returns: object,
-    async run({ node, arguments: { root, name, ref }, options: { create }, signal, offline }) {
-      return shapeOf(await node.object.edit(root, { addLink: name, target: ref, create }, { signal, offline }));
-    },
-    text: hashLine,
-  }),
+  "object/patch": patch,
+  "object/patch/add-link": writeCommand({ ...addLink, run: (call) => linked(call) }),
   "object/patch/append-data": patchData("Appends to the data.", (data) => ({ appendData: data })),
-  "object/patch/rm-link": writeCommand({
-    help: "Removes a link.",
-    deprecated: true,
-    arguments: [root, link("Name of the link, or a path.")],
-    returns: object,
-    async run({ node, arguments: { root, name }, signal, offline }) {
-      return shapeOf(await node.object.edit(root, { rmLink: name }, { signal, offline }));
-    },
-    text: hashLine,
-  }),
+  "object/patch/rm-link": writeCommand({ ...rmLink, run: (call) => unlinked(call) }),
   "object/patch/set-data": patchData("Replaces the data.", (data) => ({ setData: data })),
   "object/put": writeCommand({
     help: "Stores a node.",
@@ -243,5 +289,19 @@ export const commands = {
       });
       return columns(lines, 0);
     },
+  }),
+} satisfies Commands;
+
+/** Those of Kubo 0.43. */
+export const today = {
+  "object/patch/add-link": writeCommand({
+    ...addLink,
+    options: { ...addLink.options, ...anyNode },
+    run: (call) => linked(call, call.options["allow-non-unixfs"] !== true),
+  }),
+  "object/patch/rm-link": writeCommand({
+    ...rmLink,
+    options: anyNode,
+    run: (call) => unlinked(call, call.options["allow-non-unixfs"] !== true),
   }),
 } satisfies Commands;

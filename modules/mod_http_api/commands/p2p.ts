@@ -1,16 +1,21 @@
 /** Streams to peers, forwarded to and from local sockets. */
+import { once } from "node:events";
+import type { P2pListener } from "modhost/node";
 import { columns } from "../rpc/columns.ts";
 import {
+  type AnyCall,
   type Argument,
   type Commands,
   defineGroup,
   nothing,
   type Option,
+  type Options,
   readCommand,
+  stream,
   value,
   writeCommand,
 } from "../rpc/command.ts";
-import { fields, nullable } from "../rpc/shape.ts";
+import { fields, nullable, type ValueOf } from "../rpc/shape.ts";
 import { orNull, wireNames } from "./shapes.ts";
 
 const argument = <const N extends string>(name: N, help: string) =>
@@ -21,6 +26,44 @@ const custom = { type: "bool", help: "Allow protocol names that do not begin wit
 const matching = (letter: string, help: string) =>
   ({ type: "string", aliases: [letter], help }) as const satisfies Option;
 const headers = { type: "bool", aliases: ["v"], help: "Print column headings." } as const satisfies Option;
+
+const foreground = {
+  foreground: {
+    type: "bool",
+    aliases: ["f"],
+    help: "Do not end the answer, and stop listening when the client leaves.",
+  },
+} as const satisfies Options;
+
+const state = stream(fields("P2PForegroundOutput", { Status: "string", Protocol: "string", Address: "string" }));
+type State = ValueOf<typeof state.shape>;
+
+const stateText = ({ Status, Protocol, Address }: State) => `${Status} ${Protocol} ${Address}\n`;
+
+/** Says once that it listens, and stops when the client leaves. */
+async function* untilLeft({ node, signal }: Pick<AnyCall, "node" | "signal">, listener: P2pListener, address: string) {
+  try {
+    yield { Status: "active", Protocol: listener.protocol, Address: address };
+    if (!signal.aborted) await once(signal, "abort");
+  } finally {
+    await node.p2p.close(listener);
+  }
+}
+
+async function* noValues(): AsyncGenerator<State, void, undefined> {
+  // The command is done.
+}
+
+const forwardArguments = [
+  protocol,
+  argument("listen-address", "Where to listen, a multiaddress."),
+  argument("target-address", "The peer, such as `/p2p/<peer ID>`."),
+] as const;
+const listenArguments = [protocol, argument("target-address", "Where to connect to, a multiaddress.")] as const;
+const listenOptions = {
+  "allow-custom-protocol": custom,
+  "report-peer-id": { type: "bool", aliases: ["r"], help: "Send the peer's ID as the first line." },
+} as const satisfies Options;
 
 const needs = "Experimental.Libp2pStreamMounting";
 
@@ -52,11 +95,7 @@ export const commands = {
   "p2p/forward": writeCommand({
     help: "Listens on a local address and forwards connections to a peer.",
     needs,
-    arguments: [
-      protocol,
-      argument("listen-address", "Where to listen, a multiaddress."),
-      argument("target-address", "The peer, such as `/p2p/<peer ID>`."),
-    ],
+    arguments: forwardArguments,
     options: { "allow-custom-protocol": custom },
     returns: nothing,
     async run({ node, arguments: args, options: { "allow-custom-protocol": allowCustomProtocol }, signal }) {
@@ -67,11 +106,8 @@ export const commands = {
   "p2p/listen": writeCommand({
     help: "Accepts streams from peers and forwards them to a local address.",
     needs,
-    arguments: [protocol, argument("target-address", "Where to connect to, a multiaddress.")],
-    options: {
-      "allow-custom-protocol": custom,
-      "report-peer-id": { type: "bool", aliases: ["r"], help: "Send the peer's ID as the first line." },
-    },
+    arguments: listenArguments,
+    options: listenOptions,
     returns: nothing,
     async run({ node, arguments: { protocol: name, "target-address": target }, options }) {
       const { "allow-custom-protocol": allowCustomProtocol, "report-peer-id": reportPeerId } = options;
@@ -131,5 +167,36 @@ export const commands = {
       ]);
       return table(rows, ["ID", "Protocol", "Origin", "Target"], options.headers);
     },
+  }),
+} satisfies Commands;
+
+/** Those of Kubo 0.43. */
+export const today = {
+  "p2p/forward": writeCommand({
+    help: "Listens on a local address and forwards connections to a peer.",
+    needs,
+    arguments: forwardArguments,
+    options: { "allow-custom-protocol": custom, ...foreground },
+    returns: state,
+    async run({ node, arguments: args, options, signal }) {
+      const { protocol: name, "listen-address": listen, "target-address": target } = args;
+      const allowCustomProtocol = options["allow-custom-protocol"];
+      const listener = await node.p2p.forward(name, listen, target, { allowCustomProtocol, signal });
+      return options.foreground === true ? untilLeft({ node, signal }, listener, listener.listenAddress) : noValues();
+    },
+    text: stateText,
+  }),
+  "p2p/listen": writeCommand({
+    help: "Accepts streams from peers and forwards them to a local address.",
+    needs,
+    arguments: listenArguments,
+    options: { ...listenOptions, ...foreground },
+    returns: state,
+    async run({ node, arguments: { protocol: name, "target-address": target }, options, signal }) {
+      const { "allow-custom-protocol": allowCustomProtocol, "report-peer-id": reportPeerId } = options;
+      const listener = await node.p2p.listen(name, target, { allowCustomProtocol, reportPeerId });
+      return options.foreground === true ? untilLeft({ node, signal }, listener, listener.targetAddress) : noValues();
+    },
+    text: stateText,
   }),
 } satisfies Commands;

@@ -15,6 +15,7 @@ import {
   writeCommand,
 } from "../rpc/command.ts";
 import { fields, map, type ValueOf } from "../rpc/shape.ts";
+import { announced, fastProvide } from "./fast_provide.ts";
 import { remoteCommands } from "./pin_remote.ts";
 
 const paths = [
@@ -26,51 +27,67 @@ const pinned = fields("PinOutput", { Pins: ["string"] });
 const PROGRESS_INTERVAL_MS = 500;
 
 const addOutput = fields("AddPinOutput", { "Pins?": ["string"], "Progress?": "int" });
-type Progress = ValueOf<typeof addOutput>;
+/** At the level 0.43 it tells bytes as well. */
+const addOutputToday = fields("AddPinOutput", { "Pins?": ["string"], "Progress?": "int", "Bytes?": "uint64" });
+type Progress = ValueOf<typeof addOutputToday>;
 
-type AddCall = Pick<AnyCall, "node" | "signal" | "offline" | "cidText"> & {
-  readonly options: { readonly name: string | undefined };
+type AddCall = Pick<AnyCall, "node" | "level" | "signal" | "offline" | "cidText"> & {
+  readonly options: { readonly name: string | undefined } & OptionValues<typeof fastProvide>;
 };
 
 async function addAll(
   given: readonly string[],
   recursive: boolean,
-  { node, options, signal, offline, cidText }: AddCall,
-  progress?: (blocks: number) => void,
+  { node, level, options, signal, offline, cidText }: AddCall,
+  progress?: (blocks: number, bytes: number) => void,
 ): Promise<Progress> {
   const { name } = options;
+  const announce = announced({ node, level, options });
   const write = cidText();
   const Pins: string[] = [];
   const pins = given.map((path) => ({ path, recursive }));
-  for await (const cid of node.pin.addAll(pins, { progress, name, signal, offline })) Pins.push(write(cid));
+  for await (const cid of node.pin.addAll(pins, { progress, name, announce, signal, offline })) Pins.push(write(cid));
   return { Pins };
 }
 
-async function* addTelling(given: readonly string[], recursive: boolean, call: AddCall): AsyncGenerator<Progress> {
+/** @param lineOf what is told while it runs */
+async function* addTelling(
+  given: readonly string[],
+  recursive: boolean,
+  call: AddCall,
+  lineOf: (blocks: number, bytes: number) => Progress,
+): AsyncGenerator<Progress> {
   const over = new AbortController();
-  let blocks = 0;
-  const line = (): Progress => (blocks === 0 ? {} : { Progress: blocks });
-  const work = addAll(given, recursive, call, (count) => {
-    blocks = count;
+  const met = { blocks: 0, bytes: 0 };
+  const line = (): Progress => (met.blocks === 0 ? {} : lineOf(met.blocks, met.bytes));
+  const work = addAll(given, recursive, call, (blocks, bytes) => {
+    Object.assign(met, { blocks, bytes });
   }).finally(() => over.abort());
   work.catch(() => {});
   const tick = () => pause(PROGRESS_INTERVAL_MS, true, { signal: over.signal }).catch(() => false);
   while (await tick()) yield line();
   const result = await work;
-  if (blocks > 0) yield line();
+  if (met.blocks > 0) yield line();
   yield result;
 }
 
 const pin = fields("PinLsObject", { Cid: "string", Type: "string" });
 type Pin = ValueOf<typeof pin>;
 
-/** Each pin once; then `undefined`, and all pins again from the beginning. */
-async function* inOrderTwice(sorting: () => Promise<SortedPins>): AsyncGenerator<SortedPin | undefined> {
+/** How CIDs are written; undefined where that is as they are stored. */
+const textsOf = ({ cidForm: { cidBase, upgradeCidv0InOutput }, cidText }: Pick<AnyCall, "cidForm" | "cidText">) =>
+  cidBase || upgradeCidv0InOutput === true ? cidText() : undefined;
+
+/** Pages of all pins; then `between`, and all of them again from the beginning. */
+async function* pagesTwice<B>(
+  sorting: () => Promise<SortedPins>,
+  between: B,
+): AsyncGenerator<readonly (SortedPin | B)[]> {
   const pins = await sorting();
   try {
-    yield* pins;
-    yield undefined;
-    yield* pins;
+    yield* pins.pages();
+    yield [between];
+    yield* pins.pages();
   } finally {
     await pins.close();
   }
@@ -84,13 +101,18 @@ class PinListing extends Listing<SortedPin | undefined> {
     return { Keys, PinLsList: { Keys } };
   }
 
-  override async *json(pins: AsyncIterable<SortedPin | undefined>): AsyncGenerator<string, void, undefined> {
+  override async *json(
+    pages: AsyncIterable<readonly (SortedPin | undefined)[]>,
+  ): AsyncGenerator<string, void, undefined> {
     let between = '{"Keys":{';
-    for await (const pin of pins) {
-      yield pin === undefined
-        ? '},"PinLsList":{"Keys":{'
-        : `${between}${goJson(pin.text)}:{"Type":${goJson(pin.type)}}`;
-      between = pin === undefined ? "" : ",";
+    for await (const page of pages) {
+      let text = "";
+      for (const pin of page) {
+        text +=
+          pin === undefined ? '},"PinLsList":{"Keys":{' : `${between}${goJson(pin.text)}:{"Type":${goJson(pin.type)}}`;
+        between = pin === undefined ? "" : ",";
+      }
+      yield text;
     }
     yield "}}}";
   }
@@ -156,20 +178,24 @@ class NamedListing extends Listing<SortedPin> {
     return { Keys: Object.fromEntries(pins.map(({ text, type, name = "" }) => [text, { Type: type, Name: name }])) };
   }
 
-  override async *json(pins: AsyncIterable<SortedPin>): AsyncGenerator<string, void, undefined> {
+  override async *json(pages: AsyncIterable<readonly SortedPin[]>): AsyncGenerator<string, void, undefined> {
     let between = '{"Keys":{';
-    for await (const { text, type, name = "" } of pins) {
-      yield `${between}${goJson(text)}:${goJson({ Type: type, Name: name })}`;
-      between = ",";
+    for await (const page of pages) {
+      let lines = "";
+      for (const { text, type, name = "" } of page) {
+        lines += `${between}${goJson(text)}:${goJson({ Type: type, Name: name })}`;
+        between = ",";
+      }
+      yield lines;
     }
     yield between === "," ? "}}" : "{}";
   }
 }
 
-async function* inOrder(sorting: () => Promise<SortedPins>): AsyncGenerator<SortedPin> {
+async function* pagesOf(sorting: () => Promise<SortedPins>): AsyncGenerator<readonly SortedPin[]> {
   const pins = await sorting();
   try {
-    yield* pins;
+    yield* pins.pages();
   } finally {
     await pins.close();
   }
@@ -181,24 +207,36 @@ async function* named(pins: AsyncIterable<PinLsResult>, write: (cid: CID) => str
 
 const badNode = fields("BadNode", { Cid: "string", Err: "string" });
 
+const adding = {
+  help: "Pins objects and fetches missing blocks.",
+  arguments: paths,
+  options: {
+    recursive: { type: "bool", aliases: ["r"], default: true, help: "Also pin everything that it links to." },
+    progress: { type: "bool", help: "Report the number of visited blocks." },
+    name: { type: "string", aliases: ["n"], since: "0.43", help: "Name of the pins, at most 255 bytes." },
+    ...fastProvide,
+  },
+  text: ({ Pins = [] }: Progress, { options }: Pick<AnyCall, "options">) =>
+    Pins.map((cid) => `pinned ${cid} ${options.recursive === true ? "recursively" : "directly"}\n`).join(""),
+} as const;
+
+type AddingCall = AddCall & {
+  readonly arguments: ArgumentValues<typeof paths>;
+  readonly options: OptionValues<typeof adding.options>;
+};
+
+const added = (call: AddingCall, lineOf: Parameters<typeof addTelling>[3]) => {
+  const { recursive, progress } = call.options;
+  const given = call.arguments["ipfs-path"];
+  return progress === true ? addTelling(given, recursive, call, lineOf) : addAll(given, recursive, call);
+};
+
 export const commands = {
   pin: defineGroup({ help: "Protect objects from garbage collection." }),
   "pin/add": writeCommand({
-    help: "Pins objects and fetches missing blocks.",
-    arguments: paths,
-    options: {
-      recursive: { type: "bool", aliases: ["r"], default: true, help: "Also pin everything that it links to." },
-      progress: { type: "bool", help: "Report the number of visited blocks." },
-      name: { type: "string", aliases: ["n"], since: "0.43", help: "Name of the pins, at most 255 bytes." },
-    },
+    ...adding,
     returns: value(addOutput),
-    run(call) {
-      const { recursive, progress } = call.options;
-      const run = progress === true ? addTelling : addAll;
-      return run(call.arguments["ipfs-path"], recursive, call);
-    },
-    text: ({ Pins = [] }, { options }) =>
-      Pins.map((cid) => `pinned ${cid} ${options.recursive ? "recursively" : "directly"}\n`).join(""),
+    run: (call) => added(call, (Progress) => ({ Progress })),
   }),
   "pin/ls": readCommand({
     ...aboutList,
@@ -212,12 +250,11 @@ export const commands = {
       }),
     ),
     run(call) {
-      const write = call.cidText();
       const how = listOptions(call);
-      if (call.options.stream === true) return doubled(call.node.pin.ls(how), write);
+      if (call.options.stream === true) return doubled(call.node.pin.ls(how), call.cidText());
       return new PinListing(
         "Keys",
-        inOrderTwice(() => call.node.pin.sorted(write, how)),
+        pagesTwice(() => call.node.pin.sorted(textsOf(call), how), undefined),
       );
     },
     text: ({ Keys, Cid = "", Type = "" }, { options }) => listText(Keys ?? { [Cid]: { Type } }, options),
@@ -244,11 +281,13 @@ export const commands = {
       { name: "from-path", path: true, required: true, help: "The pinned object." },
       { name: "to-path", path: true, required: true, help: "The object to pin instead." },
     ],
-    options: { unpin: { type: "bool", default: true, help: "Remove the old pin." } },
+    options: { unpin: { type: "bool", default: true, help: "Remove the old pin." }, ...fastProvide },
     returns: value(pinned),
-    async run({ node, arguments: { "from-path": from, "to-path": to }, options: { unpin }, signal, offline, cidText }) {
+    async run({ node, arguments: { "from-path": from, "to-path": to }, options, level, signal, offline, cidText }) {
       const write = cidText();
-      return { Pins: (await node.pin.update(from, to, { unpin, signal, offline })).map(write) };
+      const announce = announced({ node, level, options }, level.importDefaults);
+      const how = { unpin: options.unpin, announce, signal, offline };
+      return { Pins: (await node.pin.update(from, to, how)).map(write) };
     },
     text: ({ Pins: [from, to] }) => `updated ${from} to ${to}\n`,
   }),
@@ -287,18 +326,22 @@ export const commands = {
 } satisfies Commands;
 
 export const today = {
+  "pin/add": writeCommand({
+    ...adding,
+    returns: value(addOutputToday),
+    run: (call) => added(call, (Progress, Bytes) => ({ Progress, Bytes })),
+  }),
   "pin/ls": readCommand({
     ...aboutList,
     returns: value(
       fields("PinLsOutputWrapper", { "Keys?": pinKeysToday, "Cid?": "string", "Name?": "string", "Type?": "string" }),
     ),
     run(call) {
-      const write = call.cidText();
       const how = listOptions(call);
-      if (call.options.stream === true) return named(call.node.pin.ls(how), write);
+      if (call.options.stream === true) return named(call.node.pin.ls(how), call.cidText());
       return new NamedListing(
         "Keys",
-        inOrder(() => call.node.pin.sorted(write, how)),
+        pagesOf(() => call.node.pin.sorted(textsOf(call), how)),
       );
     },
     text: ({ Keys, Cid, Name = "", Type = "" }, { options }) =>

@@ -1,6 +1,6 @@
 /** Publish and subscribe, with the encoding of 0.9 or that of later clients. */
 import { isUtf8 } from "node:buffer";
-import { multibaseOfPrefix, NodeError, type PubsubMessage, printable } from "modhost/node";
+import { decodeMultibaseText, NodeError, type PubsubMessage, parsePeerId, printable } from "modhost/node";
 import { varint } from "multiformats";
 import { base58btc } from "multiformats/bases/base58";
 import { base64url } from "multiformats/bases/base64";
@@ -9,10 +9,12 @@ import {
   type Command,
   type Commands,
   defineGroup,
+  type Encoding,
   nothing,
   type Option,
   readCommand,
   stream,
+  value,
   writeCommand,
 } from "../rpc/command.ts";
 import { fields, type ValueOf } from "../rpc/shape.ts";
@@ -40,6 +42,9 @@ interface Wire {
   /** Decodes what `bytes` encoded. */
   read(text: string): Uint8Array;
   readonly pub: Command;
+  readonly message: typeof message | typeof multibaseMessage;
+  /** Encodings of messages besides json and text, by name. */
+  readonly encodings: Readonly<Record<string, Encoding<ShownMessage>>>;
 }
 
 const message = fields("pubsubMessage", {
@@ -49,6 +54,14 @@ const message = fields("pubsubMessage", {
   "topicIDs?": ["string"],
 });
 type ShownMessage = ValueOf<typeof message>;
+
+/** The same of later versions, whose texts tell their base. */
+const multibaseMessage = fields("pubsubMessage", {
+  "from?": "string",
+  "data?": "string",
+  "seqno?": "string",
+  "topicIDs?": ["string"],
+});
 
 /** @throws NodeError for bytes that are not UTF-8, since libp2p topics are text */
 function textOf(topic: Uint8Array): string {
@@ -67,6 +80,11 @@ const publish = { help: "Publishes messages.", returns: nothing } as const;
 
 /** The encoding of 0.9: plain topics, bytes in base64, messages in the query or one per line of the body. */
 export const plain: Wire = {
+  message,
+  encodings: {
+    ndpayload: { type: "text/plain", encode: (message) => Buffer.concat([payload(plain, message), Buffer.from("\n")]) },
+    lenpayload: { type: "text/plain", encode: (message) => withLength(payload(plain, message)) },
+  },
   topic: textOf,
   peer: (id) => plain.bytes(base58btc.baseDecode(id)),
   shownTopic: (topic) => topic,
@@ -86,6 +104,8 @@ export const plain: Wire = {
 
 /** The encoding of later clients: topics and bytes in multibase, and the body is a single message. */
 export const multibase: Wire = {
+  message: multibaseMessage,
+  encodings: { ndpayload: removed("ndpayload"), lenpayload: removed("lenpayload") },
   topic: (given) => textOf(decoded(Buffer.from(given).toString("latin1"))),
   peer: (id) => id,
   shownTopic: (topic) => multibase.bytes(Buffer.from(topic)),
@@ -103,14 +123,46 @@ export const multibase: Wire = {
 
 /** @throws NodeError with the messages of later versions of the reference */
 function decoded(text: string): Uint8Array {
-  const base = multibaseOfPrefix(text.slice(0, 1));
-  if (base !== undefined && base.prefix !== base64url.prefix) throw new NodeError("URL arg must be base64url encoded");
+  let bytes: Uint8Array;
   try {
-    return base64url.decode(text);
+    bytes = decodeMultibaseText(text);
   } catch (error) {
     throw new NodeError(`URL arg must be multibase encoded: ${(error as Error).message}`, { cause: error });
   }
+  if (!text.startsWith(base64url.prefix)) throw new NodeError("URL arg must be base64url encoded");
+  return bytes;
 }
+
+const payload = (wire: Wire, { data }: ShownMessage): Uint8Array =>
+  data === undefined ? new Uint8Array() : wire.read(data);
+
+/** An encoding that later versions have no more: they say so in place of the first message. */
+function removed(name: string): Encoding<ShownMessage> {
+  const encode = () => {
+    throw new NodeError(`--enc=${name} was removed, use --enc=json instead`);
+  };
+  return { type: "text/plain", encode };
+}
+
+/** This node drops no message for its number alone, so that there is nothing to forget. */
+const reset = writeCommand({
+  help: "Forgets which sequence numbers were seen of publishers, of which this node keeps none: it remembers messages for two minutes.",
+  since: "0.43",
+  options: { peer: { type: "string", aliases: ["p"], help: "Only those of this peer." } },
+  returns: value(fields("resetResult", { deleted: "int" })),
+  run({ options: { peer }, wording }) {
+    try {
+      if (peer !== undefined) parsePeerId(peer);
+    } catch (error) {
+      throw new NodeError(`invalid peer ID: ${wording(error)}`, { cause: error });
+    }
+    return { deleted: 0 };
+  },
+  text: ({ deleted }, { options: { peer } }) =>
+    peer === undefined
+      ? `Reset validator state for ${deleted} peer(s)\n`
+      : `No validator state found for peer ${peer}\n`,
+});
 
 /** Omits empty fields. */
 function shown(wire: Wire, message: PubsubMessage): ShownMessage {
@@ -137,7 +189,6 @@ const withLength = (bytes: Uint8Array): Uint8Array =>
   Buffer.concat([varint.encodeTo(bytes.length, new Uint8Array(varint.encodingLength(bytes.length))), bytes]);
 
 export function commandsIn(wire: Wire): Commands {
-  const payload = ({ data }: ShownMessage) => (data === undefined ? new Uint8Array() : wire.read(data));
   return {
     pubsub: defineGroup({ help: "Publish messages and subscribe to them.", experimental: true, about }),
     "pubsub/ls": readCommand({
@@ -155,20 +206,18 @@ export function commandsIn(wire: Wire): Commands {
       },
     }),
     "pubsub/pub": wire.pub,
+    "pubsub/reset": reset,
     "pubsub/sub": readCommand({
       help: "Subscribes to a topic and streams its messages.",
       arguments: [topicArgument],
       options: { discover },
       eager: true,
-      returns: stream(message),
+      returns: stream(wire.message),
       async run({ node, arguments: { topic }, signal }) {
         return shownAll(wire, await node.pubsub.messages(wire.topic(topic), { signal }));
       },
-      text: payload,
-      encodings: {
-        ndpayload: { type: "text/plain", encode: (message) => Buffer.concat([payload(message), Buffer.from("\n")]) },
-        lenpayload: { type: "text/plain", encode: (message) => withLength(payload(message)) },
-      },
+      text: (message) => payload(wire, message),
+      encodings: wire.encodings,
     }),
   };
 }

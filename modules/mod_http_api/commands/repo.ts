@@ -1,9 +1,9 @@
 /** Statistics and maintenance of the repo. */
 
-import { sizeText } from "modhost/node";
+import { type RepoVerifyOptions, sizeText } from "modhost/node";
 import { columns } from "../rpc/columns.ts";
-import { type Commands, defineGroup, readCommand, stream, value, writeCommand } from "../rpc/command.ts";
-import { fields, nullable } from "../rpc/shape.ts";
+import { type AnyCall, type Commands, defineGroup, readCommand, stream, value, writeCommand } from "../rpc/command.ts";
+import { fields, nullable, type ValueOf } from "../rpc/shape.ts";
 import { human } from "./shapes.ts";
 
 const sizes = fields("SizeStat", { RepoSize: "uint64", StorageMax: "uint64" });
@@ -47,6 +47,18 @@ const stat = readCommand({
   },
 });
 
+const verifyProgress = fields("VerifyProgress", { Msg: "string", Progress: "int" });
+
+const verifying = {
+  returns: stream(verifyProgress),
+  text: ({ Msg, Progress }: ValueOf<typeof verifyProgress>) =>
+    Msg === "" ? `${Progress} blocks processed.\r` : `${Msg}\n`,
+} as const;
+
+async function* verified({ node, signal }: Pick<AnyCall, "node" | "signal">, how: RepoVerifyOptions = {}) {
+  for await (const { msg, progress } of node.repo.verify({ ...how, signal })) yield { Msg: msg, Progress: progress };
+}
+
 export const commands = {
   repo: defineGroup({ help: "Manage the repo." }),
   "repo/stat": stat,
@@ -73,10 +85,13 @@ export const commands = {
     options: {
       "stream-errors": { type: "bool", help: "Report errors among the results." },
       quiet: { type: "bool", aliases: ["q"], help: "Print CIDs only." },
+      silent: { type: "bool", since: "0.43", help: "Tell nothing of what is removed, without stream-errors." },
     },
     returns: stream(fields("GcResult", { Key: nullable("link"), "Error?": "string" })),
-    async *run({ node, options: { "stream-errors": streamErrors }, signal }) {
-      for await (const { cid, err } of node.repo.gc({ streamErrors, signal })) {
+    async *run({ node, options: { "stream-errors": streamErrors, silent }, level, signal }) {
+      const asRaw = level.storedBlocks === "by multihash";
+      for await (const { cid, err } of node.repo.gc({ streamErrors, asRaw, signal })) {
+        if (silent === true && streamErrors !== true) continue;
         yield { Key: cid, ...(err !== null && { Error: err.message }) };
       }
     },
@@ -86,11 +101,25 @@ export const commands = {
     },
   }),
   "repo/verify": readCommand({
+    ...verifying,
     help: "Reads every block and checks it against its CID.",
-    returns: stream(fields("VerifyProgress", { Msg: "string", Progress: "int" })),
-    async *run({ node, signal }) {
-      for await (const { msg, progress } of node.repo.verify({ signal })) yield { Msg: msg, Progress: progress };
+    run: (call) => verified(call),
+  }),
+} satisfies Commands;
+
+/** Those of Kubo 0.43. */
+export const today = {
+  "repo/verify": writeCommand({
+    ...verifying,
+    help: "Reads every block and checks it against its CID, and removes or fetches again what is corrupt.",
+    options: {
+      drop: { type: "bool", help: "Remove corrupt blocks." },
+      heal: { type: "bool", help: "Remove corrupt blocks, and fetch them again from peers." },
+      "heal-timeout": { type: "string", default: "30s", help: "How long each of them is looked for; 0 for no limit." },
     },
-    text: ({ Msg, Progress }) => (Msg === "" ? `${Progress} blocks processed.\r` : `${Msg}\n`),
+    run(call) {
+      const { drop, heal, "heal-timeout": healTimeout } = call.options;
+      return verified(call, { drop, heal, healTimeout, asRaw: call.level.storedBlocks === "by multihash" });
+    },
   }),
 } satisfies Commands;

@@ -65,17 +65,19 @@ const connInfoToday = fields("connInfo", {
   Addr: "string",
   Peer: "string",
   "Latency?": "string",
+  "Muxer?": "string",
   "Direction?": "int",
   "Streams?": streams,
   Identify: identified,
 });
 
 function shownPeerToday(result: SwarmPeersResult): ValueOf<typeof connInfoToday> {
-  const { Addr, Peer, Latency, Direction, Streams } = shownPeer(result, false);
+  const { Addr, Peer, Latency, Muxer, Direction, Streams } = shownPeer(result, false);
   return {
     Addr,
     Peer,
     ...(Latency !== "" && { Latency }),
+    ...(Muxer !== "" && { Muxer }),
     ...(Direction !== directions.unknown && { Direction }),
     ...(Streams !== null && { Streams }),
     Identify: told(result.identify),

@@ -36,6 +36,37 @@ export const commands = {
       return options.number === true ? `${shown}\n` : `ipfs version ${shown}\n`;
     },
   }),
+  "version/check": readCommand({
+    help: "Tells whether peers run a greater version of this program.",
+    about: "It looks at the peers of the routing table that say that they run it, and asks nobody.",
+    since: "0.43",
+    options: {
+      "min-percent": { type: "int", aliases: ["t"], default: 5, help: "How many of them have to, of a hundred." },
+    },
+    returns: value(
+      fields("VersionCheckOutput", {
+        UpdateAvailable: "bool",
+        RunningVersion: "string",
+        GreatestVersion: "string",
+        PeersSampled: "int",
+        WithGreaterVersion: "int",
+      }),
+    ),
+    async run({ node, options: { "min-percent": minPercent } }) {
+      const checked = await node.version.check({ minPercent });
+      return {
+        UpdateAvailable: checked.updateAvailable,
+        RunningVersion: checked.runningVersion,
+        GreatestVersion: checked.greatestVersion,
+        PeersSampled: checked.peersSampled,
+        WithGreaterVersion: checked.withGreaterVersion,
+      };
+    },
+    text: ({ UpdateAvailable, RunningVersion, GreatestVersion, PeersSampled, WithGreaterVersion }) =>
+      UpdateAvailable
+        ? `${WithGreaterVersion} of ${PeersSampled} nodes run a greater version than ${RunningVersion}: ${GreatestVersion}\n`
+        : `${RunningVersion} is up to date with ${PeersSampled} nodes\n`,
+  }),
   "version/deps": readCommand({
     help: "Lists the installed packages, this one first.",
     returns: stream(fields("Dependency", { Path: "string", Version: "string", ReplacedBy: "string", Sum: "string" })),

@@ -31,6 +31,8 @@ export interface ApiSettings extends GateSettings {
   readonly table: Table;
   /** HTTP methods by which commands may be called, in the order of the Allow header. Default: POST only. */
   readonly methods?: readonly string[];
+  /** Seconds that callers may pause in the midst of a body. */
+  readonly uploadPause?: number | undefined;
   readonly log: CommandLog;
   readonly figures: CommandFigures;
   /** What the listener is called in figures. */

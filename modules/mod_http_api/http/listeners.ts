@@ -13,7 +13,7 @@ import {
 import type { Handler, HttpProvider, Module, NetEndpoint, OwnedItem, RouteTable } from "../../../core/types.ts";
 import { addressList, endpointOf, ownEndpoints, withPort } from "./addresses.ts";
 import { Api, type ApiSettings } from "./api.ts";
-import { apiRoutes } from "./mount.ts";
+import { apiRoutes, uploads } from "./mount.ts";
 import { plain } from "./respond.ts";
 
 /** Response for `/ipfs` and `/ipns` on listeners that serve only commands. */
@@ -207,7 +207,7 @@ export function openAt(
       owner: module,
       host: "*",
       base,
-      provider: { route, streaming_uploads: true },
+      provider: { route, ...uploads(settings) },
       cors: undefined,
     });
   const mounts = [mount("/api", apiRoutes(new Api(settings), settings.table)), mount("", elsewhere)];

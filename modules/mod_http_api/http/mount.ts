@@ -9,12 +9,19 @@ import { Api, type ApiSettings } from "./api.ts";
 export function mountApi(module: Module, settings: ApiSettings): void {
   const route = apiRoutes(new Api(settings), settings.table);
   const place = settings.base === undefined ? {} : { default_path: `${settings.base}/api` };
-  module.provides("http", { ...place, route, streaming_uploads: true, cors: { enabled: false } });
+  module.provides("http", { ...place, route, ...uploads(settings), cors: { enabled: false } });
 }
+
+/** Bodies are read as they come, and wait for clients whose next file takes its time. */
+export const uploads = ({ uploadPause = 0 }: Pick<ApiSettings, "uploadPause">) => ({
+  streaming_uploads: true,
+  upload_pause: uploadPause,
+});
 
 /** Routes every method, so that errors for unsupported methods also come from the API. */
 export function apiRoutes(api: Api, table: Table): RouteTable {
-  let document: string | undefined;
+  /** Made when they are asked for: what the level lists, and all that is served. */
+  const documents: { [served: string]: string } = {};
   const route: RouteTable = {};
   const every = (path: `/${string}`, handler: Handler) => {
     for (const method of httpMethods) route[`${method} ${path}`] = handler;
@@ -24,6 +31,9 @@ export function apiRoutes(api: Api, table: Table): RouteTable {
     keepUncompressed(event);
     return api.answer(event, rest ?? "");
   });
-  every("/openapi.json", (event) => api.document(event, () => (document ??= openApi(table))));
+  every("/openapi.json", (event) => {
+    const served = new URLSearchParams(event.request.url.query ?? "").get("served") === "true";
+    return api.document(event, () => (documents[String(served)] ??= openApi(table, { served })));
+  });
   return route;
 }

@@ -115,22 +115,24 @@ const listedAtOnce = 4096;
 
 async function listingAnswer(running: Running, listing: Listing<unknown>): Promise<ResponseFields> {
   const { encoder } = running;
-  const iterator = listing.items[Symbol.asyncIterator]();
-  const first: unknown[] = [];
+  const iterator = listing.pages[Symbol.asyncIterator]();
+  const first: (readonly unknown[])[] = [];
+  let count = 0;
   let next = await iterator.next();
-  for (; next.done !== true && (first.length < listedAtOnce || !encoder.listing); next = await iterator.next()) {
+  for (; next.done !== true && (count < listedAtOnce || !encoder.listing); next = await iterator.next()) {
     first.push(next.value);
+    count += next.value.length;
   }
   if (next.done !== true && encoder.listing !== undefined) {
     const texts = encoder.listing(listing, goingOn([...first, next.value], iterator))[Symbol.asyncIterator]();
     return streamed(running, { content_type: encoder.type }, texts, (text) => text);
   }
-  const answer = valueAnswer(running, listing.whole(first));
+  const answer = valueAnswer(running, listing.whole(first.flat()));
   running.over();
   return answer;
 }
 
-async function* goingOn(first: unknown[], iterator: AsyncIterator<unknown>): AsyncGenerator<unknown, void, undefined> {
+async function* goingOn<T>(first: T[], iterator: AsyncIterator<T>): AsyncGenerator<T, void, undefined> {
   try {
     yield* first.splice(0);
     for (let next = await iterator.next(); next.done !== true; next = await iterator.next()) yield next.value;

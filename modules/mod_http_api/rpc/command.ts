@@ -134,15 +134,15 @@ async function* alone(content: Uint8Array): AsyncGenerator<Uint8Array, void, und
   if (content.length > 0) yield content;
 }
 
-/** A value V whose only field is a list that may not fit in memory. A long list is written item (T) by item. */
+/** A value V whose only field is a list that may not fit in memory. A long list is written page by page, of items (T). */
 export class Listing<T, V = unknown> {
   /** Name of the field that holds the list. The field is null when the list is empty. */
   readonly field: string;
-  readonly items: AsyncIterable<T>;
+  readonly pages: AsyncIterable<readonly T[]>;
 
-  constructor(field: string, items: AsyncIterable<T>) {
+  constructor(field: string, pages: AsyncIterable<readonly T[]>) {
     this.field = field;
-    this.items = items;
+    this.pages = pages;
   }
 
   /** The complete value, for short lists and for encodings that need all of it at once. */
@@ -150,16 +150,25 @@ export class Listing<T, V = unknown> {
     return { [this.field]: items.length === 0 ? null : items } as V;
   }
 
-  /** The value as fragments of JSON, produced while the items arrive. */
-  async *json(items: AsyncIterable<T>): AsyncGenerator<string, void, undefined> {
+  /** The value as fragments of JSON, produced while the pages arrive. */
+  async *json(pages: AsyncIterable<readonly T[]>): AsyncGenerator<string, void, undefined> {
     const before = `{${goJson(this.field)}:[`;
     let between = before;
-    for await (const item of items) {
-      yield between + goJson(item);
-      between = ",";
+    for await (const page of pages) {
+      let text = "";
+      for (const item of page) {
+        text += between + goJson(item);
+        between = ",";
+      }
+      yield text;
     }
     yield between === "," ? "]}" : `${before}]}`;
   }
+}
+
+/** Items that come one by one, and are not to wait for others. */
+export async function* singly<T>(items: AsyncIterable<T>): AsyncGenerator<readonly [T], void, undefined> {
+  for await (const item of items) yield [item];
 }
 
 type OptionValue<T extends OptionType> = T extends "bool"

@@ -19,7 +19,7 @@ export interface Encoder {
   /** `previous` is the value before it in a stream. */
   value(value: unknown, call: AnyCall, previous: unknown): string | Uint8Array;
   /** Encodes a long list while its items arrive. Encodings without this method need the whole value. */
-  listing?(listing: Listing<unknown>, items: AsyncIterable<unknown>): AsyncIterable<string>;
+  listing?(listing: Listing<unknown>, pages: AsyncIterable<readonly unknown[]>): AsyncIterable<string>;
   /** Content-Type of errors. */
   readonly failureType: string;
   failure(failure: Failure): string;
@@ -44,10 +44,10 @@ const CHUNK_CHARACTERS = 64 * 1024;
 
 async function* jsonListing(
   listing: Listing<unknown>,
-  items: AsyncIterable<unknown>,
+  pages: AsyncIterable<readonly unknown[]>,
 ): AsyncGenerator<string, void, undefined> {
   let text = "";
-  for await (const bit of listing.json(items)) {
+  for await (const bit of listing.json(pages)) {
     text += bit;
     if (text.length < CHUNK_CHARACTERS) continue;
     yield text;

@@ -4,7 +4,7 @@
  * beside the first (`today` of a file of `commands/`). No command asks at which level it runs: it takes values from
  * `call.level`.
  */
-import { type FailureCode, NodeError } from "modhost/node";
+import { type FailureCode, type Names, NodeError, quote } from "modhost/node";
 
 export type LevelName = "0.9" | "0.43";
 
@@ -13,17 +13,27 @@ export interface LevelTraits {
   readonly name: LevelName;
   /** The program that this level stands for, its version, and the version of its repos. */
   readonly program: "go-ipfs" | "kubo";
+  /** Its name as it prints it itself. */
+  readonly title: string;
   readonly version: string;
   readonly repo: string;
   /** When a directory becomes a shard: where `Experimental.ShardingEnabled` says so, or by the size of its node. */
   readonly sharding: "by config" | "by size";
   /** Whether imports take from `Import.*` of the configuration what a call does not say. */
   readonly importDefaults: boolean;
+  /** Whether a file of the namespace that has one raw leaf is that leaf, once it is written. */
+  readonly joinsLeaf: boolean;
   /** Whether entries of archives that have no time get the present one with the fraction of its second. */
   readonly exactNow: boolean;
   /** Greatest chunk and block that are made, in bytes. */
   readonly maxChunk: number;
   readonly maxBlock: number;
+  /** Which names codecs and hash functions have: those of go-ipfs 0.9 where undefined. */
+  readonly names: Names;
+  /** Greatest block that is put into its CID, in bytes. */
+  readonly maxInline: number;
+  /** Whose rules hold for keys of the configuration. */
+  readonly configRules: LevelName;
   /** Whose rules hold when a name is published. */
   readonly publishing: LevelName;
   /** How lists of stored blocks name them: by the CID under which they were stored, or by their multihash. */
@@ -49,6 +59,8 @@ export interface Frame {
   readonly bytes: Readonly<Record<string, string | ((options: Readonly<Record<string, unknown>>) => string)>>;
 }
 
+const DAG_PB = 0x70;
+
 type Details = Readonly<Record<string, string | number>>;
 
 export interface Level {
@@ -71,6 +83,8 @@ export interface Level {
 /** What `clashes` looks at. */
 export interface ClashingCall {
   readonly given: readonly string[];
+  /** How many of these do not come from the body. */
+  readonly queried: number;
   readonly options: Readonly<Record<string, unknown>>;
   /** Whether the call has a multipart body. */
   readonly hasBody: boolean;
@@ -80,13 +94,18 @@ const zeroNine: Level = {
   traits: {
     name: "0.9",
     program: "go-ipfs",
+    title: "go-ipfs",
     version: "0.9.0",
     repo: "11",
     sharding: "by config",
     importDefaults: false,
+    joinsLeaf: false,
     exactNow: false,
     maxChunk: 1024 * 1024,
     maxBlock: 1024 * 1024,
+    names: undefined,
+    maxInline: Number.POSITIVE_INFINITY,
+    configRules: "0.9",
     publishing: "0.9",
     storedBlocks: "as stored",
   },
@@ -104,7 +123,7 @@ const zeroNine: Level = {
     "block/put": ({ options }) => options["allow-big-block"] === true && options.format === undefined,
     "dag/get": ({ options }) => options["output-codec"] !== undefined,
     "dag/stat": ({ given }) => given.length > 1,
-    "pubsub/pub": ({ given: [topic = ""], hasBody }) => hasBody && isEncodedTopic(topic),
+    "pubsub/pub": ({ given: [topic = ""], queried, hasBody }) => hasBody && queried === 1 && isEncodedTopic(topic),
     "pubsub/sub": ({ given: [topic = ""] }) => isEncodedTopic(topic),
     "pubsub/peers": ({ given: [topic = ""] }) => isEncodedTopic(topic),
   },
@@ -117,13 +136,18 @@ const zeroFortyThree: Level = {
   traits: {
     name: "0.43",
     program: "kubo",
+    title: "Kubo",
     version: "0.43.0",
     repo: "18",
     sharding: "by size",
     importDefaults: true,
+    joinsLeaf: true,
     exactNow: true,
     maxChunk: 2_096_896,
     maxBlock: 2 * 1024 * 1024,
+    names: "multicodec",
+    maxInline: 128,
+    configRules: "0.43",
     publishing: "0.43",
     storedBlocks: "by multihash",
   },
@@ -151,23 +175,35 @@ const zeroFortyThree: Level = {
     ...Object.fromEntries(
       ["findpeer", "findprovs", "get", "provide", "put"].map((name) => [`dht/${name}`, removedDht]),
     ),
-    "bootstrap/add/default": undefined,
     dns: undefined,
     file: undefined,
     "repo/fsck": undefined,
     tar: undefined,
+    update: undefined,
     urlstore: undefined,
   },
   wordings: {
     BLOCK_NOT_FOUND: "block was not found locally (offline): ipld: could not find {cid}",
     NODE_NOT_FOUND: "block was not found locally (offline): ipld: could not find {cid}",
     BLOCKSTORE_NOT_FOUND: "ipld: could not find {cid}",
+    BLOCKS_CORRUPT: "{counts}",
+    DAG_NOT_EXPORTED: "walk failed: {cause} (currently offline, perhaps retry {remedy})",
+    KEYS_NOT_WRITTEN: "cannot get key encoder: {cause}",
     DAG_NOT_TRAVERSED: "error traversing DAG: {cause}",
-    NO_KEY: "key not found: {key}",
+    NO_LINK: ({ key }) => (key === undefined ? undefined : `key not found: ${key}`),
     INVALID_CID: "{later}",
     INVALID_PATH: pathFault,
     INVALID_PEER_ID: "failed to parse peer ID: {later}",
+    PROVIDED_CID_INVALID: "invalid CID {text}: {cause}",
     MULTIBASE_UNKNOWN: "unsupported multibase encoding: {name}",
+    CID_CODEC_NOT_OF_VERSION_0: "cannot convert to CIDv0 with any codec other than dag-pb",
+    CID_FORMAT_INVALID: ({ format }) => `invalid format string: ${quote(String(format))}`,
+    CID_VERSION_INVALID: ({ version }) => `invalid cid version: ${quote(String(version))}`,
+    NOT_AN_ENTRY: ({ reason, codec }) =>
+      `cp: source must be a valid UnixFS (dag-pb or raw codec)${codec === DAG_PB ? `: ${reason}` : ""}`,
+    CODEC_UNKNOWN: ({ name }) => `unknown multicodec: ${quote(String(name))}`,
+    HASH_SHORT: "digest too small: {hash} digest got {length} bytes, minimum {least}",
+    HASH_UNKNOWN: ({ name }) => `unrecognized hash function: ${quote(String(name))}`,
   },
   clashes: {},
 };
@@ -181,9 +217,13 @@ function pathFault({ path, fault, later }: Details): string | undefined {
   return `invalid path ${path}: ${fault === "namespace" ? "unknown namespace" : "path does not have enough components"}`;
 }
 
-/** A topic as clients of today write it: text in base64url with its multibase prefix, in its one form. */
+/**
+ * A topic as clients of today write it: text in base64url with its multibase prefix, in its one form. What has neither
+ * a capital nor a digit is rather a word that begins with u.
+ */
 function isEncodedTopic(topic: string): boolean {
   const encoded = topic.slice(1);
+  if (!/[A-Z0-9]/.test(encoded)) return false;
   const text = Buffer.from(encoded, "base64url").toString("utf8");
   return topic.startsWith("u") && /^[ -~]{3,}$/.test(text) && Buffer.from(text).toString("base64url") === encoded;
 }

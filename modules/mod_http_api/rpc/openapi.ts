@@ -1,6 +1,7 @@
 /** Builds the OpenAPI 3.1 document from the command table. */
 
 import { type Argument, type Command, type NamedOption, type Option, summaryOf } from "./command.ts";
+import type { Dated } from "./levels.ts";
 import type { Fields, Scalar, Shape } from "./shape.ts";
 import { globalOptionNames, type Table } from "./table.ts";
 
@@ -53,10 +54,17 @@ function objectSchema({ fields, optional, name }: Fields): Json {
   };
 }
 
-/** The document as JSON text. */
-export function openApi(table: Table): string {
+export interface OpenApiOptions {
+  /** Tell all that is served: also commands and options that came with a later level, marked by `x-since`. */
+  readonly served?: boolean;
+}
+
+/** The document as JSON text: what the level of the table lists. */
+export function openApi(table: Table, { served = false }: OpenApiOptions = {}): string {
   const paths: Record<string, Json> = {};
-  for (const [path, command] of table.commands()) paths[`/api/v0/${path}`] = { post: operation(table, path, command) };
+  for (const [path, command] of served ? table.served() : table.commands()) {
+    paths[`/api/v0/${path}`] = { post: operation(table, path, command, served) };
+  }
   const text = (description: string) => ({ description, content: { "text/plain": { schema: scalars.string } } });
   const document = {
     openapi: "3.1.0",
@@ -69,7 +77,9 @@ export function openApi(table: Table): string {
     paths,
     components: {
       securitySchemes: { bearer: { type: "http", scheme: "bearer" }, basic: { type: "http", scheme: "basic" } },
-      parameters: Object.fromEntries(listed(table.root.options).map(([name, known]) => [name, parameterOf(known)])),
+      parameters: Object.fromEntries(
+        listed(table.root.options, served).map(([name, known]) => [name, parameterOf(known)]),
+      ),
       responses: {
         refused: text("The call cannot be right: an argument or a flag"),
         forbidden: text("The caller, or the page that calls, may not"),
@@ -81,8 +91,13 @@ export function openApi(table: Table): string {
 }
 
 /** Options by their long names. */
-const listed = (options: ReadonlyMap<string, NamedOption>) =>
-  [...options].filter(([name, known]) => name === known.name && known.option.hidden !== true);
+const listed = (options: ReadonlyMap<string, NamedOption>, served: boolean) =>
+  [...options].filter(([name, { name: long, option }]) => {
+    const isShown = option.hidden !== true || (served && option.since !== undefined);
+    return name === long && isShown;
+  });
+
+const sinceOf = ({ since }: Dated): Json => (since === undefined ? {} : { "x-since": since });
 
 function failedResponse(description: string): Json {
   const schema = {
@@ -93,8 +108,8 @@ function failedResponse(description: string): Json {
   return { description, content: { "application/json": { schema } } };
 }
 
-function operation(table: Table, path: string, command: Command): Json {
-  const options = listed(table.node(path)?.options ?? new Map());
+function operation(table: Table, path: string, command: Command, served: boolean): Json {
+  const options = listed(table.node(path)?.options ?? new Map(), served);
   const own = options.filter(([name]) => !globalOptionNames.has(name));
   const shared = options.filter(([name]) => globalOptionNames.has(name));
   const reference = (response: string) => ({ $ref: `#/components/responses/${response}` });
@@ -103,9 +118,10 @@ function operation(table: Table, path: string, command: Command): Json {
     summary: summaryOf(command),
     tags: [path.split("/", 1)[0]],
     ...(command.deprecated === true ? { deprecated: true } : {}),
+    ...(served ? sinceOf(command) : {}),
     parameters: [
       ...argumentParameters(command.arguments),
-      ...own.map(([, known]) => parameterOf(known)),
+      ...own.map(([, known]) => ({ ...parameterOf(known), ...(served ? sinceOf(known.option) : {}) })),
       ...shared.map(([name]) => ({ $ref: `#/components/parameters/${name}` })),
     ],
     ...bodyOf(command),

@@ -58,6 +58,8 @@ export interface Parsed {
   readonly options: Readonly<Record<string, unknown>>;
   /** All argument values, as text. */
   readonly given: readonly string[];
+  /** How many of these do not come from the body. */
+  readonly queried: number;
   readonly files: FileTree;
   /** Whether the body is multipart. */
   readonly hasBody: boolean;
@@ -81,6 +83,7 @@ export async function parse(
 
   let files = isMultipart ? treeOf(body.parts(options)) : noFiles;
   const last = declared.at(-1);
+  const queried = values.length;
   if (isMultipart && last?.stdin !== undefined && readsBody(declared, last, values.length)) {
     await addLines(values, files, last.stdin);
     files = noFiles;
@@ -89,7 +92,7 @@ export async function parse(
   if (short !== undefined) throw new Refusal(`argument ${quote(short)} is required`);
   const given = values.map(textOf);
   const assigned = assign(declared, values, uris);
-  return { path: node.path, entry, arguments: assigned, options, given, files, hasBody: isMultipart };
+  return { path: node.path, entry, arguments: assigned, options, given, queried, files, hasBody: isMultipart };
 }
 
 /** Splits the query: appends values of `arg` to `values` and returns known flags by long name. */

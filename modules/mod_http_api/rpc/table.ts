@@ -62,7 +62,7 @@ export class Table implements CommandTree {
     }
     const nodes = new Map<string, TableNode>();
     const root: Group = { help: "The commands of the node.", options: globalOptions };
-    this.root = grow({ name: "", path: "", entry: root, above: new Map(), entries, nodes, level });
+    this.root = grow({ path: "", entry: root, above: new Map(), below: byGroup(entries), nodes, level });
     for (const path of entries.keys())
       if (!nodes.has(path)) throw new Error(`The command ${path} has no group above it`);
     this.#nodes = nodes;
@@ -111,6 +111,11 @@ export class Table implements CommandTree {
     return this.#all().filter(([, command]) => isListedAt(command, this.level));
   }
 
+  /** All that are served, sorted by path: also what came with a later level. */
+  served(): [path: string, command: Command][] {
+    return this.#all();
+  }
+
   #all(): [path: string, command: Command][] {
     const all: [string, Command][] = [];
     for (const [path, { entry }] of this.#nodes) if (isCommand(entry)) all.push([path, entry]);
@@ -141,12 +146,18 @@ const refusing = (text: string): Command =>
     },
   });
 
+type Entries = readonly (readonly [path: string, entry: Command | Group])[];
+
+/** What is right below each group, by its path. */
+function byGroup(entries: ReadonlyMap<string, Command | Group>): ReadonlyMap<string, Entries> {
+  return Map.groupBy(entries, ([path]) => path.slice(0, Math.max(0, path.lastIndexOf("/"))));
+}
+
 interface Growth {
-  readonly name: string;
   readonly path: string;
   readonly entry: Command | Group;
   readonly above: TableNode["options"];
-  readonly entries: ReadonlyMap<string, Command | Group>;
+  readonly below: ReadonlyMap<string, Entries>;
   readonly nodes: Map<string, TableNode>;
   readonly level: Level;
 }
@@ -158,7 +169,7 @@ function shownAt<E extends Command | Group>(entry: E, level: Level): E {
   return shape === entry.returns.shape ? entry : { ...entry, returns: { ...entry.returns, shape } };
 }
 
-function grow({ name, path, entry, above, entries, nodes, level }: Growth): TableNode {
+function grow({ path, entry, above, below, nodes, level }: Growth): TableNode {
   if (isCommand(entry)) check(path, entry);
   const options = new Map(above);
   for (const [long, option] of Object.entries(entry.options)) {
@@ -168,19 +179,18 @@ function grow({ name, path, entry, above, entries, nodes, level }: Growth): Tabl
     }
   }
   const children = new Map<string, TableNode>();
-  const node: TableNode = { name, path, entry: shownAt(entry, level), children, options };
+  const node: TableNode = { name: nameOf(path), path, entry: shownAt(entry, level), children, options };
   nodes.set(path, node);
-  const prefix = path === "" ? "" : `${path}/`;
-  for (const [below, child] of entries) {
-    const rest = below.startsWith(prefix) ? below.slice(prefix.length) : "";
-    if (rest === "" || rest.includes("/")) continue;
+  for (const [at, child] of below.get(path) ?? []) {
     if (isCommand(child) && child.group !== undefined && child.group !== entry) {
-      throw new Error(`The command ${below} names another group than ${path}`);
+      throw new Error(`The command ${at} names another group than ${path}`);
     }
-    children.set(rest, grow({ name: rest, path: below, entry: child, above: options, entries, nodes, level }));
+    children.set(nameOf(at), grow({ path: at, entry: child, above: options, below, nodes, level }));
   }
   return node;
 }
+
+const nameOf = (path: string) => path.slice(path.lastIndexOf("/") + 1);
 
 function check(path: string, { arguments: declared }: Command): void {
   const names = new Set(declared.map(({ name }) => name));

@@ -55,8 +55,8 @@ export interface FileTree {
   entries(): AsyncIterable<Entry>;
   /** Like `entries`. @throws NodeError also if there are no entries */
   some(): AsyncIterable<Entry>;
-  /** Like `some`, for files only. @throws NodeError with the message `refusal` at any other kind of entry */
-  plain(refusal: string): AsyncIterable<FileEntry>;
+  /** Like `some`, or `entries` with `orNone`, for files only. @throws NodeError with the message `refusal` at any other kind of entry */
+  plain(refusal: string, how?: { readonly orNone: boolean }): AsyncIterable<FileEntry>;
   /** The first entry, for commands that take a single file. @throws NodeError if it is missing or not a file */
   one(): Promise<FileEntry>;
 }
@@ -66,7 +66,8 @@ export function treeOf(parts: AsyncIterable<UploadPart>): FileTree {
   return {
     entries: () => children(walker, "/"),
     some: () => some(walker),
-    plain: (refusal) => plain(walker, refusal),
+    plain: (refusal, { orNone = false } = { orNone: false }) =>
+      plain(orNone ? children(walker, "/") : some(walker), refusal),
     async one() {
       const first = await children(walker, "/").next();
       if (first.done === true) throw noFile();
@@ -87,8 +88,8 @@ async function* some(walker: Walker): AsyncGenerator<Entry, void, undefined> {
   if (!any) throw noFile();
 }
 
-async function* plain(walker: Walker, refusal: string): AsyncGenerator<FileEntry, void, undefined> {
-  for await (const entry of some(walker)) {
+async function* plain(entries: AsyncIterable<Entry>, refusal: string): AsyncGenerator<FileEntry, void, undefined> {
+  for await (const entry of entries) {
     if (entry.kind !== "file") throw new NodeError(refusal);
     yield entry;
   }

@@ -33,7 +33,7 @@ export async function blockAnswer(asked: Asked, found: Found, format: BlockForma
   const known = conditionAnswer(asked.request, [etag], own);
   if (known !== undefined) return known;
   const headers = { ...own, ...savedHeaders(asked, format, `${found.text}.${extension}`, kind) };
-  const coming = readSoon(asked.reading.read, found.cid);
+  const coming = readSoon(asked.reading.readLeaf, found.cid);
   const bytes = coming instanceof Promise ? await coming : coming;
   if (format === "raw" && bytes.length > MAX_RAW_BLOCK) {
     throw new Refusal(410, `${found.cid} has ${bytes.length} bytes: blocks of at most ${MAX_RAW_BLOCK} are served`);

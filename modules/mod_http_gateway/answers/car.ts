@@ -16,8 +16,8 @@ export async function carAnswer(asked: Asked): Promise<ResponseFields> {
   const archive = archiveAsked(asked.query, asked.wanted.parameters);
   const from = await start(node, place, reading);
   const root = parseCid(from.root);
-  const lent = reading.pooled();
-  const options = { ...optionsOf(archive), lent };
+  const { readLeaf: read, buffers, lending } = reading;
+  const options = { ...optionsOf(archive), lent: { read, buffers, lending } };
   const { cid, roots, archive: pieces } = await exportPath(root, from.names, reading.read, options);
   const rootText = cidText(root);
   const found = { cid, text: cidText(cid), roots, from, lifetime: from.lifetime };
@@ -34,7 +34,7 @@ export async function carAnswer(asked: Asked): Promise<ResponseFields> {
     content_type: `application/vnd.ipld.car; version=1; order=${order}; dups=${dups}`,
     accept_ranges: "none",
   };
-  return { headers, body: await begun(asked, lent.lending.pieces(pieces), (piece) => lent.lending.release(piece)) };
+  return { headers, body: await begun(asked, lending.pieces(pieces), (piece) => lending.release(piece)) };
 }
 
 const optionsOf = ({ scope, range, dups }: ArchiveAsked): PathArchiveOptions => ({

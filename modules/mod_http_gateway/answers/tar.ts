@@ -24,7 +24,7 @@ export async function tarAnswer(asked: Asked, found: Found): Promise<ResponseFie
   if (known !== undefined) return known;
   const root = await openFile(found.cid, reading.read);
   const headers = { ...own, ...savedHeaders(asked, "tar", `${found.text}.tar`) };
-  const { read, buffers, lending } = reading.pooled();
+  const { readLeaf: read, buffers, lending } = reading;
   const archive = lending.pieces(exportTar(root, found.text, read, { buffers }));
   return { headers, body: await begun(asked, archive, (piece) => lending.release(piece)) };
 }

@@ -79,8 +79,9 @@ async function begun(
     const bytes = isWhole ? source.bytes : source.bytes.subarray(range.first, range.last + 1);
     // Also for a range of it: all of it is here.
     const known = type ?? typeByContent(source.bytes, true);
+    const body = request.method === "HEAD" ? bytes : reading.lent(bytes);
+    if (body !== undefined) return { type: known, body };
     const { lending } = reading;
-    if (request.method === "HEAD" || lending.lend(bytes)) return { type: known, body: bytes };
     return {
       type: known,
       body: reading.body(lending.again(bytes)(0, length - 1), { length, release: (piece) => lending.release(piece) }),

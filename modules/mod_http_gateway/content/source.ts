@@ -1,5 +1,5 @@
 /** Bytes that ranges are served of. */
-import { fileSize, readFile, type UnixfsNode } from "modhost/node";
+import { fileSize, readFile, readWithin, type UnixfsNode } from "modhost/node";
 import type { ByteRange } from "../../../core/http/index.ts";
 import type { Gathered, Reading } from "../reading.ts";
 
@@ -11,7 +11,7 @@ export interface Source {
   readonly bytes?: Uint8Array;
   /** The bytes of a range; blocks beyond it are not read. */
   pieces(range: ByteRange): Pieces;
-  /** The same at once, for a few bytes: see `Reading.gather`. */
+  /** The same at once, for a few bytes. */
   few(range: ByteRange): Promise<Gathered>;
   /** Takes a piece back that is no longer used. */
   readonly release: (piece: Uint8Array) => void;
@@ -36,13 +36,19 @@ export function bytesSource(bytes: Uint8Array): Source {
 /** A file; one of a single block is in memory already. */
 export function fileSource(file: UnixfsNode, reading: Reading): Source {
   if (file.links.length === 0) return bytesSource(file.unixfs.data ?? new Uint8Array());
-  const { read, buffers, lending } = reading.pooled();
+  const { readLeaf: read, buffers, lending } = reading;
   const content = ({ first, last }: ByteRange) =>
     readFile(file, read, { offset: first, length: last - first + 1, buffers });
   return {
     size: fileSize(file),
     pieces: (range) => lending.pieces(content(range)),
-    few: (range) => reading.gather(content(range), range.last - range.first + 1, (piece) => buffers.release(piece)),
+    few: async (range) => {
+      const length = range.last - range.first + 1;
+      const within = { offset: range.first, length };
+      const bytes = await readWithin(file, within, { read, readNode: reading.readPath });
+      if (bytes !== undefined) return reading.few(bytes);
+      return reading.gather(content(range), length, (piece) => buffers.release(piece));
+    },
     release: (piece) => lending.release(piece),
   };
 }

@@ -43,7 +43,6 @@ const statuses: Readonly<Partial<Record<FailureCode, number>>> = {
   NODE_NOT_FOUND: 404,
   REFERENCE_BROKEN: 404,
   NO_LINK: 404,
-  NO_KEY: 404,
   INVALID_CID: 400,
   INVALID_PATH: 400,
   HASH_INSECURE: 400,

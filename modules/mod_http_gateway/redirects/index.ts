@@ -32,8 +32,7 @@ export const mayHaveRules = ({ place, wanted }: Asked, thrown: unknown): boolean
   wanted.format === undefined &&
   isMissing(thrown);
 
-const isMissing = (thrown: unknown): boolean =>
-  NodeError.is(thrown) && (thrown.code === "NO_LINK" || thrown.code === "NO_KEY");
+const isMissing = (thrown: unknown): boolean => NodeError.is(thrown) && thrown.code === "NO_LINK";
 
 /** @throws what was `missing` where no rule fits, {Redirect}, {Refusal} 500 for a file that is broken */
 export async function answerByRules(asked: Asked, missing: unknown): Promise<ResponseFields> {

@@ -5,8 +5,10 @@ import { shardingBySize, withImportConfig } from "../content/adder/import_config
 import { type AddOptions as AddOptionsOfContent, addSettings } from "../content/adder/settings.ts";
 import { requirePinName } from "../content/pins/pins.ts";
 import type { AddEntry, AddEvent, AddSettings } from "../content/unixfs/add.ts";
+import type { Names } from "../formats/cid/codecs.ts";
 import type { LowLevelNode } from "../low_level_node.ts";
 import { failure, NodeError } from "../util/errors.ts";
+import { requireLinkable, withRoots } from "./add_roots.ts";
 import {
   type Candidate,
   type ImportCandidate,
@@ -40,6 +42,16 @@ export interface AddTreeOptions extends CallOptions {
   readonly pin?: boolean | undefined;
   /** What the pins are called, at most 255 bytes; a pin that has a name loses it where there is none. */
   readonly pinName?: string | undefined;
+  /**
+   * Link what was added into the mutable namespace as well: into this directory, where it ends with a slash or is empty (`/`), else the
+   * only entry as this path.
+   */
+  readonly toFiles?: string | undefined;
+  /**
+   * Tell the network at once that this node provides what was added (default); false leaves it to the next round, "wait" fails after the
+   * last result where nobody could be told. A node that is offline tells nobody.
+   */
+  readonly announce?: boolean | "wait" | undefined;
   /** Compute the CIDs and store nothing. */
   readonly onlyHash?: boolean | undefined;
   /** Store references to the files that entries name as their `backing`, not their bytes; implies `rawLeaves`. */
@@ -73,6 +85,10 @@ export interface AddTreeOptions extends CallOptions {
   readonly maxHamtFanout?: number | undefined;
   /** Greatest chunk in bytes; 1 MiB by default. */
   readonly maxChunk?: number | undefined;
+  /** Greatest `inlineLimit` that is taken; any by default. */
+  readonly maxInline?: number | undefined;
+  /** Those that hash functions have; those of go-ipfs 0.9 by default. */
+  readonly names?: Names;
   /** Take what is not said here from `Import.*` of the configuration; true by default. */
   readonly importDefaults?: boolean | undefined;
 }
@@ -114,14 +130,16 @@ export function addApi(node: LowLevelNode): AddApi {
     const { pin = true, pinName, nocopy = false, fscache = false } = options;
     if (pinName && (!pin || options.onlyHash === true)) throw new NodeError("pin-name option requires pin to be set");
     requirePinName(pinName);
+    requireLinkable(options);
     const { signal, offline } = reading(options);
     const settings = settingsOf(node, options);
     if (nocopy && node.filestore === undefined) throw failure("REFERENCES_OFF");
     const entries = backed(given, nocopy);
+    const mute = options.announce === false;
     const events = options.onlyHash
       ? hashOnly(entries, settings, node.scratch)
-      : addEntries(node, entries, settings, { pin, pinName, references: nocopy || fscache, signal, offline });
-    for await (const event of events) {
+      : addEntries(node, entries, settings, { pin, pinName, references: nocopy || fscache, signal, offline, mute });
+    for await (const event of withRoots(node, events, options, { signal, offline })) {
       if (event.kind === "file" && event.built !== undefined) {
         node.counts.added.files += 1;
         node.counts.added.bytes += event.built.size;

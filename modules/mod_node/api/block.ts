@@ -1,10 +1,19 @@
 /** Single blocks. */
+
 import type { CID } from "multiformats/cid";
+import { cidDefaults } from "../content/adder/import_config.ts";
 import { putBlocks } from "../content/adder/put_blocks.ts";
 import { removeBlocks } from "../content/pins/remove_blocks.ts";
 import type { LowLevelNode } from "../low_level_node.ts";
 import type { BufferPool } from "../storage/blockstore/buffer_pool.ts";
-import { blockFormat, codecFormat, makeBlock, readBlockBody, requireSize } from "../storage/blockstore/make_block.ts";
+import {
+  blockFormat,
+  codecFormat,
+  makeBlock,
+  readBlockBody,
+  requireInline,
+  requireSize,
+} from "../storage/blockstore/make_block.ts";
 import { type ByteSource, type CallOptions, type IpfsPath, listOf, pathText, piecesOf, reading } from "./common.ts";
 
 export interface BlockGetOptions extends CallOptions {
@@ -19,8 +28,12 @@ export interface BlockPutOptions extends CallOptions {
   readonly cidCodec?: string | undefined;
   /** Bytes of the greatest block that is taken; any by default. */
   readonly maxBlock?: number | undefined;
+  /** Greatest block that may be put into its CID (identity hash), in bytes; any by default. */
+  readonly maxInline?: number | undefined;
   /** Hash function by name; `sha2-256` by default. */
   readonly mhtype?: string | undefined;
+  /** Where none is given, take the hash function from `Import.HashFunction` of the configuration. */
+  readonly importDefaults?: boolean | undefined;
   /** Length of the digest in bytes; the whole digest by default. */
   readonly mhlen?: number | undefined;
   /** Version of the CID, 0 or 1; a `format` other than `v0` implies 1. */
@@ -64,7 +77,11 @@ export interface BlockApi {
 const MAX_REMOVED_TOGETHER = 256;
 
 /** @throws NodeError for a codec or hash function that is not known */
-function formOf({ format, cidCodec, mhtype = "sha2-256", mhlen = -1, version }: BlockPutOptions) {
+function formOf(
+  { format, cidCodec, mhtype: given, mhlen = -1, version, importDefaults }: BlockPutOptions,
+  { repo: { config } }: LowLevelNode,
+) {
+  const mhtype = (importDefaults === true ? cidDefaults({ hash: given }, config).hash : given) ?? "sha2-256";
   if (cidCodec !== undefined && format === undefined) return codecFormat(cidCodec, mhtype, mhlen);
   return blockFormat(format ?? (version === 0 ? "v0" : ""), mhtype, mhlen);
 }
@@ -77,13 +94,14 @@ export function blockApi(node: LowLevelNode): BlockApi {
       return node.blocks.get(cid, { ...how, buffers: options.buffers });
     },
     async put(block, options = {}) {
-      const { pin, transfer, maxBlock } = options;
+      const { pin, transfer, maxBlock, maxInline } = options;
       const { signal, offline } = reading(options);
-      const form = formOf(options);
+      const form = formOf(options, node);
       const { buffers } = node.blocks;
       const bytes = await readBlockBody(piecesOf(block), buffers, transfer);
       requireSize(bytes, maxBlock);
       const { cid } = await makeBlock(bytes, form);
+      requireInline(cid, maxInline);
       node.blocks.denials?.requireBlock(cid);
       await putBlocks(node, [{ cid, bytes, release: () => buffers.release(bytes) }], { pin, signal, offline });
       return cid;
@@ -101,7 +119,7 @@ export function blockApi(node: LowLevelNode): BlockApi {
           signal: how.signal,
         });
         for (const { cid, fault } of await removing.finally(release)) {
-          if (fault !== undefined) yield { cid, error: new Error(fault) };
+          if (fault !== undefined) yield { cid, error: fault };
           else if (quiet !== true) yield { cid };
         }
       }

@@ -7,8 +7,10 @@ import {
   clearBootstrap,
   listBootstrap,
   removeBootstrap,
+  writtenBootstrap,
 } from "../network/swarm/bootstrap_list.ts";
 import { type Multiaddr, parseMultiaddr } from "../network/swarm/multiaddr.ts";
+import { AUTO } from "../storage/repo/auto_values.ts";
 import { type Address, type CallOptions, listOf } from "./common.ts";
 
 export interface BootstrapAddOptions extends CallOptions {
@@ -38,6 +40,8 @@ export interface BootstrapApi {
   /** Resolves to the removed addresses; `/p2p/<id>` removes all addresses of a peer. */
   rm(address?: Addresses, options?: BootstrapRmOptions): Promise<BootstrapResult>;
   list(options?: CallOptions): Promise<BootstrapResult>;
+  /** The list as it is written: the word `auto` in it stands for the peers that are built in. */
+  written(options?: CallOptions): Promise<readonly string[]>;
   /** Removes all addresses, and resolves to them. */
   clear(options?: CallOptions): Promise<BootstrapResult>;
   /** Adds the default bootstrap peers of the reference, and resolves to them. */
@@ -50,12 +54,14 @@ export function bootstrapApi({ repo: { config } }: LowLevelNode): BootstrapApi {
       const added = await (builtIn === true
         ? addDefaultBootstrap(config)
         : addBootstrap(config, listOf(given).map(String)));
-      return texts === true ? { ...result(added), texts: added } : result(added);
+      const addresses = result(added.filter((text) => text !== AUTO));
+      return texts === true ? { ...addresses, texts: added } : addresses;
     },
     async rm(given = [], { all } = {}) {
       return result(await (all === true ? clearBootstrap(config) : removeBootstrap(config, listOf(given).map(String))));
     },
     list: async () => result(listBootstrap(config)),
+    written: async () => writtenBootstrap(config),
     clear: async () => result(await clearBootstrap(config)),
     reset: async () => result(await addDefaultBootstrap(config)),
   };

@@ -1,8 +1,8 @@
 /** Converting CIDs and listing what they consist of; uses no store. */
 import type { CID } from "multiformats/cid";
-import { codecs } from "../formats/cid/codecs.ts";
+import { codecsBy, type Names, workingCodecs } from "../formats/cid/codecs.ts";
 import { type CidFormat, cidFormat, FormatError, formatCid } from "../formats/cid/format.ts";
-import { hashFunctions } from "../formats/cid/hashes.ts";
+import { hashesBy } from "../formats/cid/hashes.ts";
 import { type CidInspection, inspectCid } from "../formats/cid/inspect.ts";
 import { base32, bases, laterBases, multibaseNamed } from "../formats/cid/multibase.ts";
 import { parsePeerId } from "../formats/peer_id.ts";
@@ -16,8 +16,10 @@ export interface CidFormatOptions extends CallOptions {
   readonly v?: string | undefined;
   /** The codec to convert to, by name. */
   readonly codec?: string | undefined;
-  /** The multibase to write in, by name or prefix. */
+  /** The multibase to write in, by name or prefix; with the names of the multicodec table this makes CIDs of version 1. */
   readonly b?: string | undefined;
+  /** Those by which codecs are given and written. */
+  readonly names?: Names;
 }
 
 export interface CidFormatResult {
@@ -41,6 +43,18 @@ export interface CidBasesOptions extends CallOptions {
 
 export type { CidInspection };
 
+export interface CidCodesOptions extends CallOptions {
+  /** Those of go-ipfs 0.9 by default. */
+  readonly names?: Names;
+}
+
+export interface CidCodecsOptions extends CidCodesOptions {
+  /** Only those that Kubo 0.43 can make nodes of. */
+  readonly supported?: boolean | undefined;
+}
+
+export type { Names };
+
 type Cids = CID | string | readonly (CID | string)[];
 
 export interface CidApi {
@@ -53,9 +67,9 @@ export interface CidApi {
   /** What a CID consists of; a text that is none gives a result with `errorMsg`. */
   inspect(cid: CID | string): CidInspection;
   /** The codecs of content. */
-  codecs(options?: CallOptions): Promise<CodeAndName[]>;
+  codecs(options?: CidCodecsOptions): Promise<CodeAndName[]>;
   /** The hash functions that may be used. */
-  hashes(options?: CallOptions): Promise<CodeAndName[]>;
+  hashes(options?: CidCodesOptions): Promise<CodeAndName[]>;
 }
 
 /** An invalid format fails the call; an invalid CID gives a result with `errorMsg`. */
@@ -75,16 +89,19 @@ function formatOne(cidStr: string, format: CidFormat): CidFormatResult {
 
 export function cidApi(): CidApi {
   return {
-    format: (cids, { f = "%s", v = "", codec = "", b = "" } = {}) =>
-      formatAll(cids, () => ({
-        ...cidFormat({ format: f, version: v, codec }),
-        base: b === "" ? undefined : multibaseNamed(b),
-      })),
+    format: (cids, { f = "%s", v = "", codec = "", b = "", names } = {}) =>
+      formatAll(cids, () => {
+        const base = b === "" ? undefined : multibaseNamed(b);
+        return cidFormat({ format: f, version: v, codec, base, names });
+      }),
     base32: (cids) => formatAll(cids, () => ({ format: "%s", version: 1, base: base32 })),
     bases: async ({ later = false } = {}) =>
       (later ? laterBases : bases).map(({ prefix, name }) => ({ code: prefix.codePointAt(0) as number, name })),
     inspect: (cid) => inspectCid(String(cid), (text) => parsePeerId(text).toCID()),
-    codecs: async () => [...codecs].map(([name, code]) => ({ code, name })),
-    hashes: async () => hashFunctions.filter(({ allowed }) => allowed).map(({ code, name }) => ({ code, name })),
+    codecs: async ({ names, supported = false } = {}) =>
+      codecsBy(names)
+        .filter(([name]) => !supported || workingCodecs.has(name))
+        .map(([name, code]) => ({ code, name })),
+    hashes: async ({ names } = {}) => hashesBy(names).map(({ code, name }) => ({ code, name })),
   };
 }

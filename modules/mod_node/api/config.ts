@@ -12,7 +12,17 @@ import type { CallOptions } from "./common.ts";
 /** A document, or a part of it. */
 export type ConfigDocument = Readonly<Record<string, unknown>>;
 
-export interface ConfigSetOptions extends CallOptions {
+/** Whose rules hold for keys: those of go-ipfs 0.9, which is the default, or of Kubo 0.43, which has only keys that it knows. */
+export interface ConfigOptions extends CallOptions {
+  readonly rules?: "0.9" | "0.43" | undefined;
+}
+
+export interface ConfigGetOptions extends ConfigOptions {
+  /** Show what the word `auto` stands for in its place. */
+  readonly expandAuto?: boolean | undefined;
+}
+
+export interface ConfigSetOptions extends ConfigOptions {
   /** The value is given as JSON text. */
   readonly json?: boolean | undefined;
   /** The value is a boolean given as text: `true`, or anything else for false. */
@@ -60,9 +70,9 @@ export interface ConfigApi {
   /** Path of the config file. */
   readonly path: string;
   /** The value at a dotted path such as `Addresses.API`. @throws NodeError if there is no such key, and for secrets */
-  get(key: string, options?: CallOptions): Promise<unknown>;
+  get(key: string, options?: ConfigGetOptions): Promise<unknown>;
   /** The whole configuration, without secrets. */
-  getAll(options?: CallOptions): Promise<ConfigDocument>;
+  getAll(options?: ConfigGetOptions): Promise<ConfigDocument>;
   /**
    * Sets a value. It resolves when the value is written and, for keys that apply live, in force; `waiting` tells of those
    * that are not.
@@ -70,8 +80,11 @@ export interface ConfigApi {
    * @throws NodeError for a value of the wrong type, and for secrets
    */
   set(key: string, value: unknown, options?: ConfigSetOptions): Promise<void>;
-  /** Replaces the whole configuration, given as an object or JSON text; the secrets are kept. */
-  replace(document: ConfigDocument | string, options?: CallOptions): Promise<void>;
+  /**
+   * Replaces the whole configuration, given as an object or JSON text; the secrets are kept, and by the rules of 0.43 all that
+   * it does not say.
+   */
+  replace(document: ConfigDocument | string, options?: ConfigOptions): Promise<void>;
   /** Lets `editor` edit a copy of the file (with its secrets), and takes the result over if it is valid. */
   edit(editor: (file: string) => Promise<void>, options?: CallOptions): Promise<void>;
   /**
@@ -107,16 +120,18 @@ function parsed(text: string): JsonText {
 export function configApi({ repo: { config } }: LowLevelNode): ConfigApi {
   return {
     path: config.path,
-    get: (key) => config.get(key),
-    getAll: () => config.show(),
-    async set(key, value, { json, bool } = {}) {
-      await config.set(key, () => {
+    get: (key, options) => config.get(key, options),
+    getAll: (options) => config.show(options),
+    async set(key, value, { json, bool, rules } = {}) {
+      const given = () => {
         if (typeof value !== "string") return value;
         if (json === true) return parsed(value);
         return bool === true ? value === "true" : value;
-      });
+      };
+      await config.set(key, given, rules);
     },
-    replace: (document) => config.replace(typeof document === "string" ? document : JSON.stringify(document)),
+    replace: (document, { rules } = {}) =>
+      config.replace(typeof document === "string" ? document : JSON.stringify(document), rules),
     edit: (editor) => config.edit(editor),
     async reread() {
       await config.reread();

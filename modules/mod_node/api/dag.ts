@@ -1,5 +1,7 @@
 /** IPLD nodes of any codec. */
+
 import { CID } from "multiformats/cid";
+import { cidDefaults } from "../content/adder/import_config.ts";
 import { putBlocks } from "../content/adder/put_blocks.ts";
 import { exportCar } from "../content/car/export.ts";
 import { codecNodeMaker, nodeMaker } from "../content/dag/put.ts";
@@ -12,7 +14,7 @@ import { nodeJsonSteps, valueInSteps, valueJsonSteps } from "../formats/ipld/dat
 import { decodeValueSteps, encodeValue } from "../formats/ipld/js_codecs.ts";
 import { namedLinksWithTurns } from "../formats/ipld/links.ts";
 import type { LowLevelNode } from "../low_level_node.ts";
-import { readBlockBody, requireSize } from "../storage/blockstore/make_block.ts";
+import { readBlockBody, requireInline, requireSize } from "../storage/blockstore/make_block.ts";
 import { mapConcurrent } from "../util/async/map_concurrent.ts";
 import { inSlices } from "../util/async/steps.ts";
 import { WeightedSemaphore } from "../util/async/weighted_semaphore.ts";
@@ -56,6 +58,10 @@ export interface DagPutAllOptions extends DagPutOptions {
   readonly codecs?: "multicodec" | undefined;
   /** Bytes of the greatest block that is made; any by default. */
   readonly maxBlock?: number | undefined;
+  /** Of those that are put into their CIDs (identity hash), likewise. */
+  readonly maxInline?: number | undefined;
+  /** Where none is given, take the hash function from `Import.HashFunction` of the configuration. */
+  readonly importDefaults?: boolean | undefined;
 }
 
 export interface DagEncodeOptions extends CallOptions {
@@ -67,7 +73,11 @@ export interface DagImportOptions extends CallOptions {
   /** Pin the roots listed in the headers of the archives; true by default. */
   readonly pinRoots?: boolean | undefined;
   /** How many blocks and bytes are read is added here, duplicates too. */
-  readonly counts?: { blocks: number; bytes: number };
+  readonly counts?: { blocks: number; bytes: number } | undefined;
+  /** Bytes of the greatest block that is taken; any by default. */
+  readonly maxBlock?: number | undefined;
+  /** Tell the network at once of the roots that are here, and with `wait` until it is told; false by default. */
+  readonly announce?: boolean | "wait" | undefined;
 }
 
 export interface DagExportOptions extends CallOptions {
@@ -182,7 +192,9 @@ export function dagApi(node: LowLevelNode): DagApi {
       return block.cid;
     },
     async *putAll(nodes, options = {}) {
-      const { storeCodec = "dag-cbor", inputCodec = "json", hashAlg = "", pin, codecs, maxBlock } = options;
+      const { storeCodec = "dag-cbor", inputCodec = "json", pin, codecs, maxBlock, maxInline } = options;
+      const given = { hash: options.hashAlg };
+      const { hash: hashAlg = "" } = options.importDefaults === true ? cidDefaults(given, node.repo.config) : given;
       const { signal, offline } = reading(options);
       const make = (codecs === undefined ? nodeMaker : codecNodeMaker)(inputCodec, storeCodec, hashAlg);
       const held = new WeightedSemaphore(MAX_BYTES_HELD);
@@ -190,6 +202,7 @@ export function dagApi(node: LowLevelNode): DagApi {
         try {
           const block = await make(content);
           requireSize(block.bytes, maxBlock);
+          requireInline(block.cid, maxInline);
           await putBlocks(node, [block], { pin, signal, offline });
           return block.cid;
         } finally {

@@ -1,6 +1,6 @@
 /** Whole DAGs: exported, imported and counted. */
 import type { CID } from "multiformats/cid";
-import { type CarCounts, importCar } from "../content/car/import.ts";
+import { type ImportOptions, importCar } from "../content/car/import.ts";
 import { inSession } from "../content/dag/reader.ts";
 import { walk } from "../content/dag/walk.ts";
 import { CidSet } from "../formats/cid/set.ts";
@@ -8,6 +8,7 @@ import { parseCid } from "../formats/cid/text.ts";
 import { linksOf } from "../formats/ipld/links.ts";
 import type { LowLevelNode } from "../low_level_node.ts";
 import { failure, failures, NodeError } from "../util/errors.ts";
+import { tellNetwork } from "./add_roots.ts";
 import { type CarSources, manyCandidates } from "./candidates.ts";
 import { type CallOptions, type IpfsPath, pathText, type Reading, reading } from "./common.ts";
 
@@ -32,21 +33,28 @@ export async function* hinted(
   } catch (error) {
     if (!(error instanceof NodeError) || error.code !== "NODE_NOT_FOUND" || (!offline && isOnline())) throw error;
     const remedy = offline ? "without the offline flag" : "after attaching to the network";
-    throw new NodeError(`${failures.NODE_NOT_FOUND} (currently offline, perhaps retry ${remedy})`);
+    throw failure("DAG_NOT_EXPORTED", { reason: failures.NODE_NOT_FOUND, remedy }, error);
   }
 }
 
-/** Stores the blocks of the archives, then pins their roots one after the other. */
+/** Stores the blocks of the archives, then pins their roots one after the other, then tells the network of those that are here. */
 export async function* imported(
   node: LowLevelNode,
   archives: CarSources,
   {
     pinRoots = true,
     counts,
+    maxBlock,
+    announce = false,
     ...options
-  }: CallOptions & { readonly pinRoots?: boolean | undefined; counts?: CarCounts },
+  }: CallOptions &
+    ImportOptions & {
+      readonly pinRoots?: boolean | undefined;
+      readonly announce?: boolean | "wait" | undefined;
+    },
 ) {
-  const { signal } = reading(options);
+  const how = reading(options);
+  const { signal } = how;
   const roots = new Map<string, CID>();
   const unguard = node.pins.guard(() => roots.values());
   try {
@@ -55,22 +63,29 @@ export async function* imported(
       for await (const { content } of manyCandidates(archives)) {
         any = true;
         if (content === undefined) throw new NodeError("expected a file handle");
-        for (const cid of await importCar(node.blocks, content, counts)) roots.set(cid.toString(), cid);
+        for (const cid of await importCar(node.blocks, content, { counts, maxBlock })) roots.set(cid.toString(), cid);
       }
       if (!any) throw new NodeError("expected a file argument");
       await node.sync();
     }, signal);
-    if (!pinRoots) return;
     let failed = 0;
-    for (const cid of roots.values()) {
+    for (const cid of pinRoots ? roots.values() : []) {
       const pinErrorMsg = await pinRoot(node, cid, signal);
       if (pinErrorMsg !== "") failed += 1;
       yield { root: { cid, pinErrorMsg } };
     }
     if (failed > 0) throw new NodeError(`unable to pin all roots: ${failed} out of ${roots.size} failed`);
+    if (announce !== false) await announceRoots(node, roots.values(), announce, how);
   } finally {
     unguard();
   }
+}
+
+async function announceRoots(node: LowLevelNode, roots: Iterable<CID>, announce: true | "wait", how: Reading) {
+  const here: CID[] = [];
+  for (const cid of roots) if (await node.blocks.has(cid)) here.push(cid);
+  if (announce === "wait") return tellNetwork(node, here, how);
+  if (how.offline !== true) node.announce(here);
 }
 
 /** Pins a root. Resolves to the reason if it cannot be pinned, otherwise to the empty text. */

@@ -10,7 +10,7 @@ import { publicKeyKey, recordKey } from "../network/ipns_record/keys.ts";
 import { eventTypes, type PeerAddresses } from "../network/kad/events.ts";
 import type { Routing } from "../network/routing/routing.ts";
 import { readUpTo } from "../util/async/read_all.ts";
-import { NodeError } from "../util/errors.ts";
+import { failure, NodeError } from "../util/errors.ts";
 import { type ByteSource, type CallOptions, callSignal, listOf, type PeerName, piecesOf } from "./common.ts";
 
 /**
@@ -60,11 +60,25 @@ export interface DhtPeer {
 export interface DhtFindProvsOptions extends CallOptions {
   /** Number of providers to find; 20 by default. */
   readonly numProviders?: number | undefined;
+  /** The block may be named by a path, which is resolved; by default only a CID is taken. */
+  readonly paths?: boolean | undefined;
+}
+
+export interface DhtFindPeerOptions extends CallOptions {
+  /** Refused for this node itself; by default it is searched for as any other. */
+  readonly onlyOthers?: boolean | undefined;
+}
+
+export interface DhtPutOptions extends CallOptions {
+  /** While the node or the call is offline, keep the record of a name on this machine instead of failing. */
+  readonly allowOffline?: boolean | undefined;
 }
 
 export interface DhtProvideOptions extends CallOptions {
   /** Also announce everything below the blocks. */
   readonly recursive?: boolean | undefined;
+  /** Refused where announcing is off (`Provide.Enabled`, `Experimental.StrategicProviding`); by default it is not. */
+  readonly onlyIfOn?: boolean | undefined;
 }
 
 /** `/ipns/<name>` or `/pk/<peer id>`. */
@@ -77,13 +91,13 @@ type Cids = CID | string | readonly (CID | string)[];
  */
 export interface RoutingSearches<E> {
   /** The addresses of a peer: FINAL_PEER. */
-  findPeer(peer: PeerName, options?: CallOptions): AsyncIterable<E>;
+  findPeer(peer: PeerName, options?: DhtFindPeerOptions): AsyncIterable<E>;
   /** Peers that provide a block: PROVIDER for each. Finding none is not an error. */
   findProvs(cid: CID | string, options?: DhtFindProvsOptions): AsyncIterable<E>;
   /** The best record of a key: the last event, VALUE. */
   get(key: DhtKey, options?: CallOptions): AsyncIterable<E>;
-  /** Stores a record at the peers closest to its key: VALUE for each that has accepted it. */
-  put(key: DhtKey, value: ByteSource, options?: CallOptions): AsyncIterable<E>;
+  /** Stores a record at the peers closest to its key: VALUE for each that has accepted it, or for this node where it is kept here. */
+  put(key: DhtKey, value: ByteSource, options?: DhtPutOptions): AsyncIterable<E>;
   /** Announces this node as a provider of blocks. */
   provide(cid: Cids, options?: DhtProvideOptions): AsyncIterable<E>;
   /** The peers closest to an id: FINAL_PEER for each, the closest first. */
@@ -117,27 +131,38 @@ export function dhtApi(node: LowLevelNode): DhtApi {
 function eventsApi(node: LowLevelNode): DhtApi["events"] {
   const opened = async (): Promise<Routing> => (await node.network()).routing;
   return {
-    async *findPeer(peer, options = {}) {
+    async *findPeer(peer, { onlyOthers, ...options } = {}) {
       const routing = await opened();
-      yield* routing.findPeer(parsePeerId(String(peer)), callSignal(options));
+      const id = parsePeerId(String(peer));
+      if (onlyOthers === true && id.equals(node.repo.identity.peerId)) {
+        throw new NodeError("finding your own node in the DHT is currently not supported");
+      }
+      yield* routing.findPeer(id, callSignal(options));
     },
-    async *findProvs(cid, { numProviders: count = 20, ...options } = {}) {
+    async *findProvs(cid, { numProviders: count = 20, paths, ...options } = {}) {
       const routing = await opened();
       if (count < 1) throw new NodeError("number of providers must be greater than 0");
-      yield* routing.findProviders(parseCid(String(cid)), { count, signal: callSignal(options) });
+      const signal = callSignal(options);
+      const block = paths === true ? (await node.resolve(String(cid), { signal })).cid : parseCid(String(cid));
+      yield* routing.findProviders(block, { count, signal });
     },
     async *get(key, options = {}) {
       const routing = await opened();
       yield* routing.get(keyOf(key), callSignal(options));
     },
-    async *put(key, value, options = {}) {
+    async *put(key, value, { allowOffline, ...options } = {}) {
+      if (allowOffline === true && (options.offline === true || !node.online)) {
+        yield* keptHere(node, key, value, callSignal(options));
+        return;
+      }
       const routing = await opened();
       const record = keyOf(key);
       yield* routing.put(record, await readUpTo(piecesOf(value), MAX_RECORD_SIZE), callSignal(options));
     },
-    async *provide(given, { recursive, ...options } = {}) {
+    async *provide(given, { recursive, onlyIfOn, ...options } = {}) {
       const signal = callSignal(options);
       const { routing, libp2p } = await node.network();
+      if (onlyIfOn === true && routing.providing.isOff) throw failure("PROVIDE_OFF");
       if (libp2p.getPeers().length === 0) throw new NodeError("cannot provide, no connected peers");
       const roots = listOf(given).map((cid) => parseCid(String(cid)));
       await requireBlocks(node, roots);
@@ -154,10 +179,23 @@ function eventsApi(node: LowLevelNode): DhtApi["events"] {
 
 const recordKeys: Readonly<Record<string, (id: PeerId) => Uint8Array>> = { ipns: recordKey, pk: publicKeyKey };
 
-/** The key in bytes. */
-function keyOf(key: DhtKey): Uint8Array {
+async function* keptHere(node: LowLevelNode, key: DhtKey, value: ByteSource, signal: AbortSignal) {
+  const { kind, id } = partsOf(key);
+  if (kind !== "ipns") throw new NodeError("only records of names are kept while the node is offline");
+  const bytes = await readUpTo(piecesOf(value), MAX_RECORD_SIZE);
+  await node.names.put(parsePeerId(id), bytes, { signal, allowOffline: true });
+  yield { type: eventTypes.value, id: node.repo.identity.peerId };
+}
+
+function partsOf(key: DhtKey): { readonly kind: string; readonly id: string } {
   const text = typeof key === "string" ? key : Buffer.from(key).toString();
   const [, kind = "", id = ""] = /^\/([^/]*)\/([^/]*)$/.exec(text) ?? [];
+  return { kind, id };
+}
+
+/** The key in bytes. */
+function keyOf(key: DhtKey): Uint8Array {
+  const { kind, id } = partsOf(key);
   const make = Object.hasOwn(recordKeys, kind) ? recordKeys[kind] : undefined;
   if (make === undefined) throw new NodeError("invalid key");
   return make(parsePeerId(id));
@@ -171,7 +209,7 @@ function idOf(peer: PeerName): PeerId {
   }
 }
 
-async function requireBlocks(node: LowLevelNode, cids: readonly CID[]): Promise<void> {
+export async function requireBlocks(node: LowLevelNode, cids: readonly CID[]): Promise<void> {
   for (const cid of cids) {
     if (!(await node.blocks.has(cid))) throw new NodeError(`block ${cid} not found locally, cannot provide`);
   }

@@ -20,6 +20,8 @@ import { type NamespacePath, nameOf, namespacePath, uncheckedPath } from "../con
 import { fileAt, writeFile } from "../content/mfs/write_file.ts";
 import { readFile } from "../content/unixfs/read.ts";
 import { unixNow } from "../content/unixfs/times.ts";
+import type { Names } from "../formats/cid/codecs.ts";
+import { parseChunker } from "../formats/unixfs/chunker/parse.ts";
 import type { UnixTime } from "../formats/unixfs/format.ts";
 import type { LowLevelNode } from "../low_level_node.ts";
 import { NodeError } from "../util/errors.ts";
@@ -53,6 +55,8 @@ export interface FilesCidOptions extends FilesChangeOptions {
   readonly cidVersion?: number | undefined;
   /** Hash function by name; implies CIDs of version 1. */
   readonly hashAlg?: string | undefined;
+  /** Those that hash functions have; those of go-ipfs 0.9 by default. */
+  readonly names?: Names;
   /** Take what is not said here from `Import.*` of the configuration; true by default. */
   readonly importDefaults?: boolean | undefined;
 }
@@ -101,6 +105,10 @@ export interface FilesWriteOptions extends FilesCidOptions {
   readonly truncate?: boolean | undefined;
   /** Use raw blocks for new leaves; true by default in files with CIDs of version 1. */
   readonly rawLeaves?: boolean | undefined;
+  /** A file that has one raw leaf, and neither mode nor time, is stored as that leaf, as Kubo 0.43 does; false by default. */
+  readonly joinsLeaf?: boolean | undefined;
+  /** Greatest chunk in bytes that `Import.UnixFSChunker` may make; 1 MiB by default. */
+  readonly maxChunk?: number | undefined;
 }
 
 export interface FilesLsOptions extends CallOptions {
@@ -194,11 +202,12 @@ export interface FilesApi {
 const pathOf = (path: IpfsPath): NamespacePath => namespacePath(typeof path === "string" ? path : `/ipfs/${path}`);
 
 /** The form of what `options` say; with the defaults of the configuration for what is made. */
-const settingsOf = ({ cidVersion: version, hashAlg: hash }: FilesCidOptions) => cidSettings({ version, hash });
+const settingsOf = ({ cidVersion: version, hashAlg: hash, names }: FilesCidOptions) =>
+  cidSettings({ version, hash, names });
 
-function madeSettings({ importDefaults, cidVersion, hashAlg: hash }: FilesCidOptions, { repo }: LowLevelNode) {
+function madeSettings({ importDefaults, cidVersion, hashAlg: hash, names }: FilesCidOptions, { repo }: LowLevelNode) {
   const form = importDefaults === false ? { cidVersion, hash } : cidDefaults({ cidVersion, hash }, repo.config);
-  return cidSettings({ version: form.cidVersion, hash: form.hash });
+  return cidSettings({ version: form.cidVersion, hash: form.hash, names });
 }
 
 /** A path below `/ipfs` takes precedence over an MFS path. */
@@ -335,6 +344,7 @@ export function filesApi(node: LowLevelNode): FilesApi {
       const to = namespacePath(path);
       const settings = madeSettings(options, node);
       const given = async () => piecesOf(typeof content === "function" ? await content() : content);
+      const raw = node.repo.config.value("Import.UnixFSRawLeaves") ?? undefined;
       await writeFile(files, to, given, {
         ...changing(options),
         offset: options.offset ?? 0,
@@ -342,7 +352,9 @@ export function filesApi(node: LowLevelNode): FilesApi {
         create: options.create === true,
         parents: options.parents === true,
         truncate: options.truncate === true,
-        rawLeaves: options.rawLeaves,
+        rawLeaves: options.rawLeaves ?? (options.importDefaults === false ? undefined : raw),
+        joinsLeaf: options.joinsLeaf === true && raw !== false,
+        chunker: options.importDefaults === false ? undefined : parseChunker(node.filesChunker, options.maxChunk),
         settings,
       });
     },

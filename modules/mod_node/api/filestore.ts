@@ -12,6 +12,11 @@ export interface FilestoreListOptions extends CallOptions {
   readonly fileOrder?: boolean | undefined;
 }
 
+export interface FilestoreVerifyOptions extends FilestoreListOptions {
+  /** Remove references behind which the bytes are not those of the block, after they are listed; false by default. */
+  readonly removeBad?: boolean | undefined;
+}
+
 export type FilestoreStatus = keyof typeof statuses;
 
 export interface FilestoreObject {
@@ -35,8 +40,8 @@ export interface FilestoreApi {
   dups(options?: CallOptions): AsyncIterable<CID>;
   /** Lists the given blocks, which are checked first, or all blocks, with their files. */
   ls(keys?: Keys, options?: FilestoreListOptions): AsyncIterable<FilestoreObject>;
-  /** Like `ls`, but checks every block against its file. */
-  verify(keys?: Keys, options?: FilestoreListOptions): AsyncIterable<FilestoreObject>;
+  /** Like `ls`, but checks every block against its file, and may remove what is no more so. */
+  verify(keys?: Keys, options?: FilestoreVerifyOptions): AsyncIterable<FilestoreObject>;
 }
 
 export function filestoreApi(node: LowLevelNode): FilestoreApi {
@@ -57,12 +62,20 @@ export function filestoreApi(node: LowLevelNode): FilestoreApi {
       const filestore = opened();
       yield* objects(filestore, listOf(keys), unchecked(filestore.list({ byFile: fileOrder })), reading(options));
     },
-    async *verify(keys = [], { fileOrder = false, ...options } = {}) {
+    async *verify(keys = [], { fileOrder = false, removeBad = false, ...options } = {}) {
       const filestore = opened();
-      yield* objects(filestore, listOf(keys), filestore.verify({ byFile: fileOrder }), reading(options));
+      const how = reading(options);
+      for await (const object of objects(filestore, listOf(keys), filestore.verify({ byFile: fileOrder }), how)) {
+        const { key, status } = object;
+        if (removeBad && key !== undefined && badStatuses.has(status)) await filestore.forget(key);
+        yield object;
+      }
     },
   };
 }
+
+/** The reference is there, and what it stands for is not. */
+const badStatuses: ReadonlySet<FilestoreStatus> = new Set(["fileError", "fileNotFound", "fileChanged", "otherError"]);
 
 /** The given blocks, or all if none are given. */
 async function* objects(

@@ -54,7 +54,9 @@ export function getApi(node: LowLevelNode): GetApi {
           if (!packed && isDirectory(root)) throw new NodeError("file is not regular");
           const name = parsePath(pathText(path)).text.split("/").at(-1) as string;
           const read = node.reader(session);
-          const source = packed ? exportTar(root, name, read, { exactNow }) : readFile(root, bulkReader(read));
+          const source = packed
+            ? exportTar(root, name, read, { exactNow, wholeSeconds: archive === true })
+            : readFile(root, bulkReader(read));
           return compress ? gzip(source, level) : source;
         },
       });

@@ -4,7 +4,7 @@ import type { LowLevelNode } from "../low_level_node.ts";
 import { type Multiaddr, parseMultiaddr, withPeer } from "../network/swarm/multiaddr.ts";
 import type { Swarm } from "../network/swarm/swarm.ts";
 import { keyText, publicKeyText } from "../storage/repo/identity.ts";
-import { agentVersion, protocolVersion } from "../util/agent_version.ts";
+import { protocolVersion } from "../util/agent_version.ts";
 import { NodeError } from "../util/errors.ts";
 import { type CallOptions, callSignal, type PeerName } from "./common.ts";
 
@@ -71,7 +71,7 @@ async function self(node: LowLevelNode): Promise<IdResult> {
     id: identity.peerId,
     publicKey: publicKeyText(identity),
     addresses: network === undefined ? null : whole(identity.peerId, network.swarm.announcedAddresses()),
-    agentVersion,
+    agentVersion: node.agent,
     protocolVersion,
     protocols: network === undefined ? null : network.libp2p.getProtocols().sort(),
   };

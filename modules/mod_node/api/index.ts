@@ -30,6 +30,7 @@ import { type ObjectApi, objectApi } from "./object.ts";
 import { type P2pApi, p2pApi } from "./p2p.ts";
 import { type PinApi, pinApi } from "./pin.ts";
 import { type PingApi, pingApi } from "./ping.ts";
+import { type ProvideApi, provideApi } from "./provide.ts";
 import { type PubsubApi, pubsubApi } from "./pubsub.ts";
 import { type RefsApi, refsApi } from "./refs.ts";
 import { type RepoApi, repoApi } from "./repo.ts";
@@ -70,6 +71,7 @@ export type * from "./p2p.ts";
 export type * from "./pin.ts";
 export type * from "./pin_remote.ts";
 export type * from "./ping.ts";
+export type * from "./provide.ts";
 export type * from "./pubsub.ts";
 export type * from "./refs.ts";
 export type * from "./repo.ts";
@@ -103,6 +105,7 @@ export interface NodeApi extends AddApi, CatApi, GetApi, LsApi, MountApi, RefsAp
   readonly p2p: P2pApi;
   readonly pin: PinApi;
   readonly ping: PingApi;
+  readonly provide: ProvideApi;
   readonly pubsub: PubsubApi;
   readonly repo: RepoApi;
   /** `dht`, under the name that the newer client has for it. */
@@ -122,7 +125,7 @@ export function nodeApi(node: LowLevelNode): NodeApi {
     ...mountApi(node),
     ...refsApi(node),
     ...resolveApi(node),
-    ...versionApi(),
+    ...versionApi(node),
     bitswap: bitswapApi(node),
     block: blockApi(node),
     bootstrap: bootstrapApi(node),
@@ -145,6 +148,7 @@ export function nodeApi(node: LowLevelNode): NodeApi {
     p2p: p2pApi(node),
     pin: pinApi(node),
     ping: pingApi(node),
+    provide: provideApi(node),
     pubsub: pubsubApi(node),
     repo: repoApi(node),
     routing: dhtApi(node),

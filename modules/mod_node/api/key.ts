@@ -9,7 +9,7 @@ import { keyOfPem } from "../storage/keystore/pem.ts";
 import { rotateIdentity } from "../storage/keystore/rotate.ts";
 import { isSignedBy, signWith } from "../storage/keystore/signing.ts";
 import { readAll } from "../util/async/read_all.ts";
-import { NodeError } from "../util/errors.ts";
+import { failure, NodeError } from "../util/errors.ts";
 import { quote } from "../util/go/text.ts";
 import { type ByteSource, type CallOptions, piecesOf } from "./common.ts";
 
@@ -107,6 +107,16 @@ function encoder({ ipnsBase = usualBase }: KeyOptions): (key: NamedKey) => Key {
   return ({ name, id }) => ({ name, id: encode(id) });
 }
 
+/** @throws NodeError KEYS_NOT_WRITTEN likewise: the reference has words of its own here */
+function listEncoder(options: KeyOptions): (key: NamedKey) => Key {
+  try {
+    return encoder(options);
+  } catch (error) {
+    if (!(error instanceof NodeError)) throw error;
+    throw failure("KEYS_NOT_WRITTEN", { reason: error.message }, error);
+  }
+}
+
 const formOf = ({ type = "ed25519", size }: KeyForm) => ({ type, size });
 
 const PROTOBUF = "libp2p-protobuf-cleartext";
@@ -158,7 +168,7 @@ export function keyApi(node: LowLevelNode): KeyApi {
       return shown(await keys.generate(name, formOf(options)));
     },
     async list(options = {}) {
-      const shown = encoder(options);
+      const shown = listEncoder(options);
       return (await keys.list()).map(shown);
     },
     async info(name, options = {}) {

@@ -1,7 +1,7 @@
 /** The node's log. */
 import type { LowLevelNode } from "../low_level_node.ts";
 import { NodeError } from "../util/errors.ts";
-import { type NodeLogLevel, subsystems } from "../util/log.ts";
+import { isAtLeast, logLevelNamed, type NodeLogLevel, subsystems } from "../util/log.ts";
 import { type CallOptions, reading } from "./common.ts";
 
 /** A log event. */
@@ -14,7 +14,14 @@ export interface LogEvent {
   readonly time: string;
 }
 
+export interface LogLevelOptions extends CallOptions {
+  /** Take `default` as a level, which is that of parts whose level was not set, and any name for a part, as Kubo 0.43 does. */
+  readonly lenient?: boolean | undefined;
+}
+
 export interface LogTailOptions extends CallOptions {
+  /** Only events of this level and above; those that have none count as `info`. @throws NodeError for another word */
+  readonly level?: string | undefined;
   /** Passes new events to `tell` until the returned function is called. */
   readonly also?: (tell: (event: LogEvent) => void) => () => void;
 }
@@ -25,7 +32,7 @@ export interface LogApi {
    *
    * @throws NodeError for a part or a level that there is not
    */
-  level(subsystem: string, level: string, options?: CallOptions): Promise<{ readonly message: string }>;
+  level(subsystem: string, level: string, options?: LogLevelOptions): Promise<{ readonly message: string }>;
   /**
    * The lowest level that is logged, by subsystem: of one; of `all` or `*`, and of `(default)`; of none the default, as "".
    *
@@ -41,11 +48,13 @@ export interface LogApi {
 /** Maximum number of events queued for a reader. */
 const MAX_WAITING = 10_000;
 
-async function* tail({ log }: LowLevelNode, { also, ...options }: LogTailOptions): AsyncGenerator<LogEvent> {
+async function* tail({ log }: LowLevelNode, { also, level, ...options }: LogTailOptions): AsyncGenerator<LogEvent> {
   const { signal } = reading(options);
+  const least = level === undefined ? undefined : logLevelNamed(level);
   let waiting: LogEvent[] = [];
   let wake = () => {};
   const tell = (event: LogEvent) => {
+    if (least !== undefined && !isAtLeast(event.level ?? "info", least)) return;
     if (waiting.length < MAX_WAITING) waiting.push(event);
     wake();
   };
@@ -71,19 +80,19 @@ async function* tail({ log }: LowLevelNode, { also, ...options }: LogTailOptions
 
 export function logApi(node: LowLevelNode): LogApi {
   return {
-    async level(subsystem, level) {
+    async level(subsystem, level, { lenient } = {}) {
       const named = subsystem === "all" ? "*" : subsystem;
-      node.log.setLevel(named, level);
-      return { message: `Changed log level of '${named}' to '${level}'\n` };
+      const set = node.log.setLevel(named, level, lenient);
+      return { message: `Changed log level of '${named}' to '${level.toLowerCase() === "default" ? set : level}'\n` };
     },
     async levels(subsystem = "") {
       const { log } = node;
       if (subsystem === "") return { "": log.defaultLevel };
-      const named =
-        subsystem === "all" || subsystem === "*" ? subsystems : subsystems.filter((each) => each === subsystem);
+      const isAll = subsystem === "all" || subsystem === "*";
+      const named = log.names.filter((each) => isAll || each === subsystem);
       if (named.length === 0) throw new NodeError("error: No such logger");
       const levels = Object.fromEntries(named.map((each) => [each, log.level(each)]));
-      return named === subsystems ? { "(default)": log.defaultLevel, ...levels } : levels;
+      return isAll ? { "(default)": log.defaultLevel, ...levels } : levels;
     },
     ls: async () => [...subsystems],
     tail: (options = {}) => tail(node, options),

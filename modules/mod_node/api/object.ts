@@ -11,10 +11,17 @@ import type { LowLevelNode } from "../low_level_node.ts";
 import { NodeError } from "../util/errors.ts";
 import { type ByteSource, type CallOptions, type IpfsPath, pathText, piecesOf, reading } from "./common.ts";
 import { dagApi } from "./dag.ts";
-import { emptyDirectory, linkJs, type ObjectEdit, objectStore, type StoredObject } from "./object_store.ts";
+import {
+  emptyDirectory,
+  linkJs,
+  type ObjectEdit,
+  type ObjectEditOptions,
+  objectStore,
+  type StoredObject,
+} from "./object_store.ts";
 
 export type { Change as ObjectChange } from "../content/dag/object/diff.ts";
-export type { ObjectEdit, StoredObject } from "./object_store.ts";
+export type { ObjectEdit, ObjectEditOptions, StoredObject } from "./object_store.ts";
 
 export interface ObjectNewOptions extends CallOptions {
   /** `unixfs-dir` for an empty directory, `empty`, as by default, for an empty node. */
@@ -79,7 +86,7 @@ export interface ObjectApi {
   /** The differences between the links of two DAGs. @throws NodeError */
   diff(one: IpfsPath, other: IpfsPath, options?: CallOptions): Promise<Change[]>;
   /** Stores a changed copy of a node, and of the nodes above it. @throws NodeError */
-  edit(root: IpfsPath, change: ObjectEdit, options?: CallOptions): Promise<StoredObject>;
+  edit(root: IpfsPath, change: ObjectEdit, options?: ObjectEditOptions): Promise<StoredObject>;
   readonly patch: ObjectPatchApi;
 }
 

@@ -1,14 +1,21 @@
 /** Reads, changes and stores dag-pb nodes, for the `object` commands. */
 import type { CID } from "multiformats/cid";
 import { putBlocks } from "../content/adder/put_blocks.ts";
-import { type EditedBlocks, newObject, withData, withLink, withoutLink } from "../content/dag/object/edit.ts";
+import {
+  type EditedBlocks,
+  newObject,
+  requireDirectory,
+  withData,
+  withLink,
+  withoutLink,
+} from "../content/dag/object/edit.ts";
 import { decodeObject, sizeOf } from "../content/dag/object/node.ts";
 import { decodePb, encodePb, type PbLink } from "../formats/dag_pb/dag_pb.ts";
 import type { DagPbLink } from "../formats/dag_pb/pb_object.ts";
 import { linksOf, namedLinks } from "../formats/ipld/links.ts";
 import { encodeUnixfs } from "../formats/unixfs/format.ts";
 import type { LowLevelNode } from "../low_level_node.ts";
-import { readBlockBody } from "../storage/blockstore/make_block.ts";
+import { readBlockBody, requireSize } from "../storage/blockstore/make_block.ts";
 import { type ByteSource, type CallOptions, type IpfsPath, pathText, piecesOf, reading } from "./common.ts";
 
 /** A change of a node. */
@@ -17,6 +24,13 @@ export type ObjectEdit =
   | { readonly rmLink: string }
   | { readonly appendData: ByteSource }
   | { readonly setData: ByteSource };
+
+export interface ObjectEditOptions extends CallOptions {
+  /** Refuse to add links to, and remove them from, what is no plain UnixFS directory; false by default. */
+  readonly onlyDirectories?: boolean | undefined;
+  /** Bytes of the greatest node that is made; any by default. */
+  readonly maxBlock?: number | undefined;
+}
 
 export interface StoredObject {
   readonly cid: CID;
@@ -46,16 +60,22 @@ export function objectStore(node: LowLevelNode) {
   /** Stores new blocks; the last of them is the result. */
   async function stored(
     blocks: EditedBlocks,
-    { pin, ...options }: CallOptions & { readonly pin?: boolean | undefined },
+    {
+      pin,
+      maxBlock,
+      ...options
+    }: CallOptions & { readonly pin?: boolean | undefined } & Pick<ObjectEditOptions, "maxBlock">,
   ): Promise<StoredObject> {
+    for (const { bytes } of blocks) requireSize(bytes, maxBlock);
     await putBlocks(node, blocks, { pin, ...reading(options) });
     const { cid, bytes } = blocks.at(-1) as EditedBlocks[0];
     return { cid, links: decodePb(bytes).links.map(linkJs) };
   }
 
-  async function edit(root: IpfsPath, change: ObjectEdit, options: CallOptions = {}): Promise<StoredObject> {
+  async function edit(root: IpfsPath, change: ObjectEdit, options: ObjectEditOptions = {}): Promise<StoredObject> {
     const base = await blockAt(root, options);
     const read = node.reader(reading(options));
+    if (options.onlyDirectories === true) requireDirectory(decodeObject(base.cid, base.bytes), "addLink" in change);
     if ("addLink" in change) {
       const { cid, bytes } = await blockAt(change.target, options);
       linksOf(cid, bytes);

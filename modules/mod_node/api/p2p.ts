@@ -1,7 +1,7 @@
 /** Forwarding local connections over libp2p streams. */
 
 import type { LowLevelNode } from "../low_level_node.ts";
-import type { P2p } from "../network/p2p/p2p.ts";
+import type { ListenerInfo, P2p } from "../network/p2p/p2p.ts";
 import { parseMultiaddr } from "../network/swarm/multiaddr.ts";
 import { type NamedPeer, resolvePeers } from "../network/swarm/resolve_peers.ts";
 import { NodeError } from "../util/errors.ts";
@@ -58,9 +58,12 @@ export interface P2pStreamApi {
  */
 export interface P2pApi {
   /** Accepts streams of a protocol from peers, and forwards them to a local address. */
-  listen(protocol: string, target: Address, options?: P2pListenOptions): Promise<void>;
-  /** Listens on a local address, and forwards connections to a peer: `/p2p/<id>`, or an address ending in it. */
-  forward(protocol: string, listen: Address, target: Address, options?: P2pForwardOptions): Promise<void>;
+  listen(protocol: string, target: Address, options?: P2pListenOptions): Promise<P2pListener>;
+  /**
+   * Listens on a local address, and forwards connections to a peer: `/p2p/<id>`, or an address ending in it. Where the
+   * address leaves the port to the system, the result has the port.
+   */
+  forward(protocol: string, listen: Address, target: Address, options?: P2pForwardOptions): Promise<P2pListener>;
   /**
    * Stops listeners; resolves to how many. Streams that are open go on.
    *
@@ -81,12 +84,14 @@ export function p2pApi(node: LowLevelNode): P2pApi {
   return {
     async listen(protocol, target, { allowCustomProtocol: custom = false, reportPeerId: reportPeer = false } = {}) {
       const p2p = await opened();
-      await p2p.listen(protocol, parseMultiaddr(String(target)), { custom, reportPeer });
+      return shown(await p2p.listen(protocol, parseMultiaddr(String(target)), { custom, reportPeer }));
     },
     async forward(protocol, listen, target, { allowCustomProtocol: custom = false, ...options } = {}) {
       const p2p = await opened();
       const address = parseMultiaddr(String(listen));
-      await p2p.forward(protocol, address, await onePeer(String(target), callSignal(options)), { custom });
+      return shown(
+        await p2p.forward(protocol, address, await onePeer(String(target), callSignal(options)), { custom }),
+      );
     },
     async close({ all, protocol, listenAddress: listen, targetAddress: target } = {}) {
       const p2p = await opened();
@@ -100,12 +105,7 @@ export function p2pApi(node: LowLevelNode): P2pApi {
       });
     },
     async ls() {
-      const listeners = (await opened()).list();
-      return listeners.map(({ protocol, listen, target }) => ({
-        protocol,
-        listenAddress: listen,
-        targetAddress: target,
-      }));
+      return (await opened()).list().map(shown);
     },
     stream: {
       async ls() {
@@ -125,6 +125,12 @@ export function p2pApi(node: LowLevelNode): P2pApi {
     },
   };
 }
+
+const shown = ({ protocol, listen, target }: ListenerInfo): P2pListener => ({
+  protocol,
+  listenAddress: listen,
+  targetAddress: target,
+});
 
 /** @throws NodeError for an ambiguous address */
 async function onePeer(text: string, signal: AbortSignal): Promise<NamedPeer> {

@@ -6,6 +6,7 @@ import { CidSet } from "../formats/cid/set.ts";
 import type { LowLevelNode } from "../low_level_node.ts";
 import { ExternalSortedMap, jsonCodec } from "../storage/external_sorted_map.ts";
 import { NodeError } from "../util/errors.ts";
+import { tellNetwork } from "./add_roots.ts";
 import { type CallOptions, type IpfsPath, listOf, pathText, reading } from "./common.ts";
 import { type PinRemoteApi, pinRemoteApi } from "./pin_remote.ts";
 
@@ -18,10 +19,12 @@ export type PinInput =
 export type PinSource = PinInput | Iterable<PinInput> | AsyncIterable<PinInput>;
 
 export interface PinAddAllOptions extends CallOptions {
-  /** Called with the number of blocks visited so far, over all objects. */
-  readonly progress?: ((blocks: number) => void) | undefined;
+  /** Called with the number of blocks visited so far, over all objects, and their bytes. */
+  readonly progress?: ((blocks: number, bytes: number) => void) | undefined;
   /** What the pins are called, at most 255 bytes; a pin that has a name loses it where there is none. */
   readonly name?: string | undefined;
+  /** Tell the network at once, by default; "wait" until it is told, or fail. */
+  readonly announce?: boolean | "wait" | undefined;
 }
 
 export interface PinAddOptions extends PinAddAllOptions {
@@ -60,14 +63,20 @@ export interface SortedPin {
   readonly name?: string;
 }
 
-/** Pins sorted by the text of their CIDs, each once. Can be iterated several times until it is closed. */
+/**
+ * Pins sorted by the text of their CIDs, each once. They can be iterated several times until they are closed; one that is
+ * made or removed meanwhile may be met or missed.
+ */
 export interface SortedPins extends AsyncIterable<SortedPin> {
+  pages(): AsyncIterable<readonly SortedPin[]>;
   close(): Promise<void>;
 }
 
 export interface PinUpdateOptions extends CallOptions {
   /** Remove the old pin; true by default. */
   readonly unpin?: boolean | undefined;
+  /** Wait until the network is told of the new object, or fail; by default it is told in the next round. */
+  readonly announce?: boolean | "wait" | undefined;
 }
 
 export interface PinVerifyOptions extends CallOptions {
@@ -88,8 +97,11 @@ export interface PinApi {
   /** Pins objects one after the other; each pin is durable when it is yielded. */
   addAll(source: PinSource, options?: PinAddAllOptions): AsyncIterable<CID>;
   ls(options?: PinLsOptions): AsyncIterable<PinLsResult>;
-  /** Like `ls`, but sorted; more than a few thousand pins are sorted on disk. `text` formats the CIDs. */
-  sorted(text: (cid: CID) => string, options?: PinLsOptions): Promise<SortedPins>;
+  /**
+   * Like `ls`, but sorted. `text` formats the CIDs, as `String` does where it is undefined: then stored pins are read in their
+   * order; otherwise, and where indirect ones are among them, more than a few thousand are sorted on disk.
+   */
+  sorted(text: ((cid: CID) => string) | undefined, options?: PinLsOptions): Promise<SortedPins>;
   /** @throws NodeError if the object is not pinned in this way */
   rm(path: IpfsPath, options?: PinRmOptions): Promise<CID>;
   rmAll(source: PinSource, options?: CallOptions): AsyncIterable<CID>;
@@ -123,26 +135,34 @@ async function* plannedPins(source: PinSource): AsyncGenerator<PlannedPin> {
   }
 }
 
-async function* addAll(node: LowLevelNode, source: PinSource, { progress, name, ...options }: PinAddAllOptions) {
+async function* addAll(
+  node: LowLevelNode,
+  source: PinSource,
+  { progress, name, announce, ...options }: PinAddAllOptions,
+) {
   requirePinName(name);
   const how = reading(options);
-  let before = 0;
+  const before = { blocks: 0, bytes: 0 };
   for await (const { path, recursive } of plannedPins(source)) {
     const { cid } = await node.resolve(path, how);
-    let own = 0;
-    const count = (blocks: number) => {
-      own = blocks;
-      progress?.(before + blocks);
-    };
+    const own = { blocks: 0, bytes: 0 };
+    const count =
+      progress &&
+      ((blocks: number, bytes: number) => {
+        Object.assign(own, { blocks, bytes });
+        progress(before.blocks + blocks, before.bytes + bytes);
+      });
     try {
       await node.pins.add(cid, recursive ? "recursive" : "direct", { ...how, name, progress: count });
     } catch (error) {
       if (!(error instanceof NodeError)) throw error;
       throw new NodeError(`pin: ${error.message}`, { kind: error.kind, cause: error });
     }
-    if (how.offline !== true) node.announce([cid]);
-    before += own;
+    if (how.offline !== true && announce !== false) node.announce([cid]);
+    before.blocks += own.blocks;
+    before.bytes += own.bytes;
     yield cid;
+    if (announce === "wait") await tellNetwork(node, [cid], how);
   }
 }
 
@@ -231,7 +251,39 @@ function list(node: LowLevelNode, { paths = [], type = "all", ...options }: PinL
   return given.length > 0 ? listGiven(node, given, type, options) : listAll(node, type, options);
 }
 
-async function sorted(node: LowLevelNode, text: (cid: CID) => string, options: PinLsOptions): Promise<SortedPins> {
+/** Stored pins of one mode, which the store has in the order of their texts. */
+function inStoredOrder(node: LowLevelNode, type: PinMode, signal: AbortSignal | undefined): SortedPins {
+  async function* pages() {
+    for await (const texts of node.pins.pagesOfTexts(type)) {
+      signal?.throwIfAborted();
+      yield texts.map((text) => ({ text, type }));
+    }
+  }
+  return withPages(pages, async () => {});
+}
+
+const withPages = (pages: SortedPins["pages"], close: SortedPins["close"]): SortedPins => ({
+  pages,
+  close,
+  async *[Symbol.asyncIterator]() {
+    for await (const page of pages()) yield* page;
+  },
+});
+
+async function sorted(
+  node: LowLevelNode,
+  text: ((cid: CID) => string) | undefined,
+  options: PinLsOptions,
+): Promise<SortedPins> {
+  const { paths = [], type, names, name } = options;
+  const isStored = type === "recursive" || type === "direct";
+  if (text === undefined && isStored && listOf(paths).length === 0 && names !== true && !name) {
+    return inStoredOrder(node, type, reading(options).signal);
+  }
+  return onDisk(node, text ?? String, options);
+}
+
+async function onDisk(node: LowLevelNode, text: (cid: CID) => string, options: PinLsOptions): Promise<SortedPins> {
   const types = new ExternalSortedMap<Omit<SortedPin, "text">>(node.scratch, jsonCodec());
   const close = () => types.clear();
   try {
@@ -243,12 +295,10 @@ async function sorted(node: LowLevelNode, text: (cid: CID) => string, options: P
     await close();
     throw error;
   }
-  return {
-    async *[Symbol.asyncIterator]() {
-      for await (const page of types.pages(0)) for (const [text, pin] of page) yield { text, ...pin };
-    },
-    close,
-  };
+  async function* pages() {
+    for await (const page of types.pages(0)) yield page.map(([text, pin]) => ({ text, ...pin }));
+  }
+  return withPages(pages, close);
 }
 
 export function pinApi(node: LowLevelNode): PinApi {
@@ -262,11 +312,13 @@ export function pinApi(node: LowLevelNode): PinApi {
     sorted: (text, options = {}) => sorted(node, text, options),
     rm: (path, { recursive, ...options } = {}) => only(rmAll(node, [{ path, recursive }], options)),
     rmAll: (source, options = {}) => rmAll(node, source, options),
-    async update(from, to, { unpin, ...options } = {}) {
+    async update(from, to, { unpin, announce = false, ...options } = {}) {
       const how = reading(options);
       const { cid: old } = await node.resolve(pathText(from), how);
       const { cid: pinned } = await node.resolve(pathText(to), how);
       await node.pins.update(old, pinned, unpin !== false, how);
+      if (announce === true && how.offline !== true) node.announce([pinned]);
+      if (announce === "wait") await tellNetwork(node, [pinned], how);
       return [old, pinned];
     },
     async *verify({ verbose, ...options } = {}) {

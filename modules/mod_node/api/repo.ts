@@ -1,13 +1,16 @@
 /** Statistics and maintenance of the repo. */
-import type { CID } from "multiformats/cid";
+import { CID } from "multiformats/cid";
+import { raw } from "../formats/cid/codecs.ts";
 import type { LowLevelNode } from "../low_level_node.ts";
-import { verifyBlocks } from "../storage/blockstore/verify_all.ts";
 import { NodeError } from "../util/errors.ts";
 import { type CallOptions, reading } from "./common.ts";
+import { type RepoVerifyOptions, type RepoVerifyResult, verified } from "./repo_verify.ts";
 
 export interface RepoGcOptions extends CallOptions {
   /** Report failures among the results instead of at the end. */
   readonly streamErrors?: boolean | undefined;
+  /** Name blocks as raw ones of CIDs of version 1, whatever they were stored as. */
+  readonly asRaw?: boolean | undefined;
 }
 
 /** Either a removed block or a failure. */
@@ -34,12 +37,7 @@ export interface RepoStatResult {
   readonly storageMax: bigint;
 }
 
-export interface RepoVerifyResult {
-  /** What is wrong with a block, or the final result; "" in progress reports. */
-  readonly msg: string;
-  /** Number of blocks checked so far. */
-  readonly progress: number;
-}
+export type { RepoVerifyOptions, RepoVerifyResult };
 
 export interface RepoApi {
   /**
@@ -51,8 +49,8 @@ export interface RepoApi {
   stat(options?: RepoStatOptions): Promise<RepoStatResult>;
   /** Version of the repo format, such as `11`. */
   version(options?: CallOptions): Promise<string>;
-  /** Reads every block and verifies its hash. @throws NodeError at the end if blocks are corrupt */
-  verify(options?: CallOptions): AsyncIterable<RepoVerifyResult>;
+  /** Reads every block and verifies its hash. @throws NodeError BLOCKS_CORRUPT at the end if blocks are corrupt, and stay so */
+  verify(options?: RepoVerifyOptions): AsyncIterable<RepoVerifyResult>;
   /** Removes lock files left by dead processes, and resolves to their names. */
   fsck(options?: CallOptions): Promise<readonly string[]>;
 }
@@ -60,12 +58,15 @@ export interface RepoApi {
 /** The value of `storageMax` without a configured limit. */
 const unlimited = 2n ** 64n - 1n;
 
-async function* gc(node: LowLevelNode, { streamErrors, ...options }: RepoGcOptions): AsyncGenerator<RepoGcResult> {
+async function* gc(
+  node: LowLevelNode,
+  { streamErrors, asRaw = false, ...options }: RepoGcOptions,
+): AsyncGenerator<RepoGcResult> {
   const { signal } = reading(options);
   const errors: string[] = [];
   for await (const result of node.collect(signal)) {
     if ("removed" in result) {
-      yield { cid: result.removed, err: null };
+      yield { cid: asRaw ? CID.createV1(raw, result.removed.multihash) : result.removed, err: null };
       continue;
     }
     errors.push(result.error);
@@ -74,22 +75,6 @@ async function* gc(node: LowLevelNode, { streamErrors, ...options }: RepoGcOptio
   if (errors.length > 0) {
     throw new NodeError(streamErrors === true ? "encountered errors during gc run" : errors.join("; "));
   }
-}
-
-async function* verify(node: LowLevelNode, options: CallOptions): AsyncGenerator<RepoVerifyResult> {
-  const { signal } = reading(options);
-  let blocks = 0;
-  let corrupt = false;
-  for await (const { cid, fault } of verifyBlocks(node.blocks.store, signal)) {
-    if (fault !== undefined) {
-      corrupt = true;
-      yield { msg: `block ${cid} was corrupt (${fault})`, progress: 0 };
-    }
-    blocks += 1;
-    yield { msg: "", progress: blocks };
-  }
-  if (corrupt) throw new NodeError("verify complete, some blocks were corrupt");
-  yield { msg: "verify complete, all blocks validated.", progress: 0 };
 }
 
 export function repoApi(node: LowLevelNode): RepoApi {
@@ -110,7 +95,7 @@ export function repoApi(node: LowLevelNode): RepoApi {
     async version() {
       return repo.version;
     },
-    verify: (options = {}) => verify(node, options),
+    verify: (options = {}) => verified(node, options),
     fsck: () => repo.clean(),
   };
 }

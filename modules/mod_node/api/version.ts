@@ -1,4 +1,7 @@
 /** The version of the node and of its dependencies. */
+import { compare, valid } from "semver";
+import type { LowLevelNode } from "../low_level_node.ts";
+import { NodeError } from "../util/errors.ts";
 import { installedPackages, ownPackage } from "../util/packages.ts";
 import { type VersionFacts, versionFacts } from "../util/version.ts";
 import type { CallOptions } from "./common.ts";
@@ -13,11 +16,33 @@ export interface VersionDependency {
   readonly sum: string;
 }
 
+export interface VersionCheckOptions extends CallOptions {
+  /** Percentage of the peers that have to run a greater version; 5 by default. */
+  readonly minPercent?: number | undefined;
+}
+
+export interface VersionCheck {
+  /** So many peers run a greater version that it is no trial of a few. */
+  readonly updateAvailable: boolean;
+  readonly runningVersion: string;
+  /** The greatest that was seen, this node's included. */
+  readonly greatestVersion: string;
+  /** Peers that run this program and are known to the routing table, this node included. */
+  readonly peersSampled: number;
+  readonly withGreaterVersion: number;
+}
+
 export interface VersionApi {
   readonly version: {
     (options?: CallOptions): Promise<VersionFacts>;
     /** The installed packages: modhost itself, then its dependencies, by name and version. */
     deps(options?: CallOptions): AsyncIterable<VersionDependency>;
+    /**
+     * Whether others that run this program have a greater version of it, as the routing table knows them. Asks nobody.
+     *
+     * @throws NodeError while the node is offline, and without a DHT
+     */
+    check(options?: VersionCheckOptions): Promise<VersionCheck>;
   };
   /** How to update, in sentences. */
   update(options?: CallOptions): Promise<string>;
@@ -29,9 +54,32 @@ async function* deps(): AsyncGenerator<VersionDependency> {
   }
 }
 
-export function versionApi(): VersionApi {
+async function check(node: LowLevelNode, { minPercent = 5 }: VersionCheckOptions = {}): Promise<VersionCheck> {
+  const { routing, swarm } = await node.network();
+  if (routing.dht === undefined)
+    throw new NodeError("could not perform version check due to missing or incompatible DHT configuration");
+  const { name, version: running } = await ownPackage();
+  const known = [routing.dht.wan, routing.dht.lan].flatMap((table) => table.buckets().flatMap(({ peers }) => peers));
+  const ids = new Map(known.map(({ id }) => [id.toString(), id]));
+  const agents = await Promise.all(ids.values().map(async (id) => (await swarm.peerInfo(id)).agentVersion));
+  const others = agents.flatMap((agent) => valid(agent.startsWith(`${name}/`) ? agent.split("/")[1] : undefined) ?? []);
+  const greater = others.filter((version) => compare(version, running) > 0);
+  const peersSampled = others.length + 1;
   return {
-    version: Object.assign(async () => versionFacts(), { deps }),
+    updateAvailable: greater.length > 0 && (100 * greater.length) / peersSampled >= minPercent,
+    runningVersion: running,
+    greatestVersion: [running, ...greater].sort(compare).at(-1) ?? running,
+    peersSampled,
+    withGreaterVersion: greater.length,
+  };
+}
+
+export function versionApi(node: LowLevelNode): VersionApi {
+  return {
+    version: Object.assign(async () => versionFacts(), {
+      deps,
+      check: (options?: VersionCheckOptions) => check(node, options),
+    }),
     async update() {
       const { name, version: own } = await ownPackage();
       const { version, repo, golang } = versionFacts();

@@ -89,8 +89,8 @@ interface PlainFile {
   read(from: number): AsyncIterable<Uint8Array>;
 }
 
-/** Files that a node reads when it starts, as far as they are there; of go-ipfs, its own metadata as well. */
-async function* plainFiles({ path, stores: { levelDb } }: Repo): AsyncGenerator<PlainFile> {
+/** Files that a node reads when it starts, as far as they are there; of go-ipfs and Kubo, their own metadata as well. */
+async function* plainFiles({ path, stores: { foreign } }: Repo): AsyncGenerator<PlainFile> {
   const copies = (await namesIn(path)).filter((name) => name.startsWith(copyPrefix));
   const keys = (await namesIn(join(path, "keystore"))).map((name) => join("keystore", name));
   const denylists = (await namesIn(join(path, "denylists"))).filter((name) => name.endsWith(".deny"));
@@ -102,9 +102,9 @@ async function* plainFiles({ path, stores: { levelDb } }: Repo): AsyncGenerator<
     if (content === undefined || found === undefined) continue;
     yield { path: file, mode: found.mode, read: (from) => once(content.subarray(from)) };
   }
-  if (levelDb === undefined) return;
-  for (const name of await namesIn(levelDb)) {
-    const file = join(levelDb, name);
+  if (foreign === undefined) return;
+  for (const name of await namesIn(foreign.path)) {
+    const file = join(foreign.path, name);
     // Nobody writes there while the repo is locked.
     if (name !== "LOCK") yield { path: file, mode: 0o600, read: (start) => createReadStream(file, { start }) };
   }

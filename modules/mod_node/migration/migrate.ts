@@ -14,6 +14,7 @@ import { copyMark, isRepo, lockFolders, type NewConfig, openRepo, type Repo, wri
 import { SharedLock } from "../util/async/shared_lock.ts";
 import { NodeError } from "../util/errors.ts";
 import { NodeLog } from "../util/log.ts";
+import { repoVersion } from "../util/version.ts";
 import { exportMetadata } from "./from_go_ipfs/export_metadata.ts";
 import { type CopyOptions, type CopyProgress, copyStores } from "./open_stores/copy.ts";
 import { type Notice, openBlocks, openMetadata, type Stores } from "./open_stores/engines.ts";
@@ -33,9 +34,10 @@ const [keystore, swarmKey] = ["keystore", "swarm.key"] as const;
 /**
  * Copies configuration, keys, blocks, pins, MFS and filestore references of the repo in the folder `from` into the
  * folder `to`. The old repo is not changed. The new folder is not a repo before everything is there; after an
- * interruption the same call continues. A new repo of the kind `flatfs` can be used by go-ipfs 0.9.0 as well.
+ * interruption the same call continues. A new repo has the version of the
+ * old one: of the kind `flatfs` it can be used by go-ipfs 0.9.0 as well, or by Kubo 0.43 where the old one was of Kubo.
  *
- * @throws NodeError REPO_LOCKED, LEVELDB_IN_USE, LEVELDB_DAMAGED, BLOCK_CORRUPT, STORE_FULL; when `to` has other
+ * @throws NodeError REPO_LOCKED, DATABASE_IN_USE, DATABASE_DAMAGED, BLOCK_CORRUPT, STORE_FULL; when `to` has other
  * content; the signal's reason when it aborts
  */
 export async function migrateRepo(
@@ -48,7 +50,8 @@ export async function migrateRepo(
     const path = resolve(to);
     const lock = await lockFolders([path]);
     try {
-      const wanted = kind ?? (old.stores.kind === "segments" ? "flatfs" : "segments");
+      const isOwn = old.stores.kind === "segments" && old.stores.foreign === undefined;
+      const wanted = kind ?? (isOwn ? "flatfs" : "segments");
       return await copyRepo(old, path, wanted, options);
     } finally {
       await lock.release();
@@ -60,16 +63,19 @@ export async function migrateRepo(
 
 async function copyRepo(old: Repo, path: string, kind: StoreKind, options: CopyOptions): Promise<MigrationProgress> {
   const { onNotice = () => {} } = options;
-  return makeCopy({ path, kind, from: old.path, onNotice }, async (stores, metadataFolder) => {
-    const progress = await copyStores(old.stores, stores, metadataFolder, options);
-    await moveReferences(stores, { from: dirname(old.path), to: dirname(path), onNotice });
-    await settleRoot(stores, () => old.config.value("Experimental.ShardingEnabled"));
-    const finish = async () => {
-      await copyKeys(old.path, path);
-      return readConfig(await readFile(join(old.path, "config"), "utf8"));
-    };
-    return { result: progress, finish };
-  });
+  return makeCopy(
+    { path, kind, from: old.path, version: old.diskVersion, onNotice },
+    async (stores, metadataFolder) => {
+      const progress = await copyStores(old.stores, stores, metadataFolder, options);
+      await moveReferences(stores, { from: dirname(old.path), to: dirname(path), onNotice });
+      await settleRoot(stores, () => old.config.value("Experimental.ShardingEnabled"));
+      const finish = async () => {
+        await copyKeys(old.path, path);
+        return readConfig(await readFile(join(old.path, "config"), "utf8"));
+      };
+      return { result: progress, finish };
+    },
+  );
 }
 
 interface Copy {
@@ -78,6 +84,8 @@ interface Copy {
   readonly kind: StoreKind;
   /** What is copied, as it is named in the folder until it is complete. */
   readonly from: string;
+  /** Of the repo; by default that of the repos that this node makes. */
+  readonly version?: string | undefined;
   readonly onNotice: Notice;
 }
 
@@ -89,20 +97,21 @@ interface Filled<T> {
 
 /** Makes a repo with what `fill` puts into its stores. The folder is not a repo before everything is there. */
 export async function makeCopy<T>(
-  { path, kind, from, onNotice }: Copy,
+  { path, kind, from, version = repoVersion, onNotice }: Copy,
   fill: (stores: Stores, metadataFolder: string) => Promise<Filled<T>>,
 ): Promise<T> {
   await mark(path, from);
-  const paths = resolveStorePaths(path, storePaths(specs[kind]));
+  const paths = resolveStorePaths(path, storePaths(specs[kind], version));
   const blocks = await openBlocks(paths, onNotice);
   let filled: Filled<T>;
   try {
     const metadata = await openMetadata(paths, onNotice);
     try {
       filled = await fill({ blocks, metadata }, paths.metadata);
-      if (paths.levelDb !== undefined) {
-        await rm(paths.levelDb, { recursive: true, force: true });
-        await exportMetadata(paths.levelDb, metadata);
+      const { foreign, namedAfter } = paths;
+      if (foreign !== undefined) {
+        await rm(foreign.path, { recursive: true, force: true });
+        await exportMetadata(foreign.path, metadata, namedAfter);
       }
     } finally {
       await metadata.close();
@@ -111,7 +120,7 @@ export async function makeCopy<T>(
     await blocks.close();
   }
   const config = await filled.finish();
-  await writeRepo(path, changedTo(config, setAt(config.typed, "Datastore.Spec", specs[kind])));
+  await writeRepo(path, changedTo(config, setAt(config.typed, "Datastore.Spec", specs[kind])), version);
   await rm(join(path, copyMark));
   return filled.result;
 }

@@ -116,6 +116,13 @@ export const options = {
     describe:
       "Also publish and resolve names over pubsub. Default: `Ipns.UsePubsub` in the repo's config; if that is not set, it is on.",
   },
+  node_agent: {
+    type: "string",
+    example: "kubo/0.43.0",
+    applies: "start",
+    describe:
+      "What the node calls itself, as NAME/VERSION, to other peers and in the answers of `id`: front ends open some of their pages for the programs that they know by name alone. Default: `modhost` and its version.",
+  },
   node_gc: {
     type: "boolean",
     default: false,

@@ -30,7 +30,15 @@ export const rules: readonly Rule[] = [
   { paths: ["Peering.Peers"], apply: ({ swarm }) => swarm.keepers.renewPeering() },
   { paths: ["Bootstrap"], apply: ({ swarm }) => swarm.keepers.renewBootstrap() },
   {
-    paths: ["Swarm.ConnMgr.Type", "Swarm.ConnMgr.LowWater", "Swarm.ConnMgr.HighWater", "Swarm.ConnMgr.GracePeriod"],
+    paths: [
+      "Swarm.ConnMgr.Type",
+      "Swarm.ConnMgr.LowWater",
+      "Swarm.ConnMgr.HighWater",
+      "Swarm.ConnMgr.GracePeriod",
+      "Swarm.ResourceMgr.Enabled",
+      "Swarm.ResourceMgr.MaxMemory",
+      "Swarm.ResourceMgr.MaxFileDescriptors",
+    ],
     apply: ({ swarm }) => swarm.renewLimits(),
   },
   {
@@ -58,14 +66,29 @@ export const rules: readonly Rule[] = [
     ],
     apply: ({ swarm }) => swarm.live.renewUpgraders(),
   },
-  { paths: ["Swarm.EnableRelayHop"], apply: ({ swarm }) => swarm.live.renewRelay() },
+  { paths: ["Swarm.EnableRelayHop", "Swarm.EnableHolePunching"], apply: ({ swarm }) => swarm.live.renewRelay() },
   { paths: ["Swarm.DisableNatPortMap"], apply: ({ swarm }) => swarm.live.renewPortMapping() },
   {
     paths: ["Discovery.MDNS.Enabled", "Discovery.MDNS.Interval"],
     apply: ({ swarm }) => swarm.live.renewLocalDiscovery(),
   },
   { paths: ["AutoNAT.ServiceMode", "AutoNAT.Throttle"], apply: ({ swarm }) => swarm.live.renewAutoNat() },
-  { paths: ["Reprovider.Interval", "Reprovider.Strategy"], apply: ({ routing }) => routing.renewReprovider() },
+  {
+    paths: [
+      "Reprovider.Interval",
+      "Reprovider.Strategy",
+      "Provide.DHT.Interval",
+      "Provide.Strategy",
+      "Provide.DHT.MaxWorkers",
+      "Provide.DHT.DedicatedPeriodicWorkers",
+      "Provide.DHT.DedicatedBurstWorkers",
+      "Provide.DHT.MaxProvideConnsPerWorker",
+      "Provide.DHT.KeystoreBatchSize",
+      "Provide.DHT.OfflineDelay",
+      "Provide.DHT.SendProviderRecordTimeout",
+    ],
+    apply: ({ routing }) => routing.providing.renewReprovider(),
+  },
   {
     paths: [
       "HTTPRetrieval.Enabled",
@@ -87,9 +110,9 @@ export const rules: readonly Rule[] = [
     ],
     apply: ({ routing }) => routing.renewRouter(),
   },
-  { paths: ["Experimental.StrategicProviding"], apply: ({ routing }) => routing.renewProviding() },
+  { paths: ["Experimental.StrategicProviding", "Provide.Enabled"], apply: ({ routing }) => routing.providing.renew() },
   {
-    paths: ["Ipns.RepublishPeriod", "Ipns.RecordLifetime", "Ipns.ResolveCacheSize"],
+    paths: ["Ipns.RepublishPeriod", "Ipns.RecordLifetime", "Ipns.ResolveCacheSize", "Ipns.MaxCacheTTL"],
     apply: ({ names }) => names.renew(),
   },
 ];

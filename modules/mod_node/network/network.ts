@@ -34,10 +34,13 @@ export interface NetworkDeps {
   readonly hostMetadata: MetadataStore;
   readonly shared?: RoutingDeps["shared"];
   readonly pins: Pins;
+  readonly filesRoot?: RoutingDeps["filesRoot"];
   readonly names: Names;
   /** Publish and subscribe is on. */
   readonly pubsub: boolean;
   readonly namesOverPubsub: boolean;
+  /** What the node calls itself. */
+  readonly agent: string;
   readonly log: NodeLog;
   /** Told in a sentence what of the configuration could not be had, while the rest works. */
   readonly onNotice?: ((sentence: string) => void) | undefined;
@@ -78,7 +81,7 @@ export async function openNetwork(node: NetworkDeps): Promise<Network> {
 }
 
 async function openWith(node: NetworkDeps, live: NetworkConfig): Promise<Network> {
-  const { repo, blocks, metadata, hostMetadata, shared, pins, names, namesOverPubsub, log, onNotice } = node;
+  const { repo, blocks, metadata, hostMetadata, shared, pins, filesRoot, names, namesOverPubsub, log, onNotice } = node;
   const namesOverFetch = node.pubsub && namesOverPubsub;
   const patches = new PatchNotices((sentence) => {
     log.write("swarm2", "warn", sentence);
@@ -86,6 +89,7 @@ async function openWith(node: NetworkDeps, live: NetworkConfig): Promise<Network
   });
   const swarm = await openSwarm({
     repo,
+    agent: node.agent,
     metadata: hostMetadata,
     log,
     patches,
@@ -104,7 +108,7 @@ async function openWith(node: NetworkDeps, live: NetworkConfig): Promise<Network
     isFiltered: (ip) => swarm.filters.blocksHost(ip),
     log,
   });
-  const routing = new Routing({ libp2p, repo, blocks, metadata, hostMetadata, shared, pins, log });
+  const routing = new Routing({ libp2p, repo, blocks, metadata, hostMetadata, shared, pins, filesRoot, log });
   const p2p = new P2p({ libp2p, swarm, log });
   const router = routerOf(libp2p);
   const pubsub = router && new Pubsub({ libp2p, router, log, patches });
@@ -132,7 +136,7 @@ async function openWith(node: NetworkDeps, live: NetworkConfig): Promise<Network
     await p2p.start();
     await swarm.start();
     await routing.start();
-    blocks.onNew = (cids) => routing.announceBlocks(cids);
+    blocks.onNew = (cids) => routing.providing.announceBlocks(cids);
     if (pubsub !== undefined)
       pubsub.discovery = new Discovery({ routing, swarm, connectedSubscribers: (topic) => pubsub.peers(topic).length });
     await names.goOnline({ libp2p, routing, pubsub });

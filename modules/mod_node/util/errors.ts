@@ -17,26 +17,34 @@ export type FailureKind = "failure" | "client" | "unavailable";
 /** Text by code; `{name}` is replaced by the detail of that name. */
 export const failures = {
   // Blocks and nodes
+  CODEC_UNKNOWN: "unrecognized format: {name}",
   BLOCK_NOT_FOUND: "blockservice: key not found",
   BLOCKSTORE_NOT_FOUND: "blockstore: block not found",
   NODE_NOT_FOUND: "merkledag: not found",
   BLOCK_MISMATCH: "block in storage has different hash than requested",
   BLOCK_CORRUPT:
     "block {cid} is damaged on disk: its bytes do not have that hash; remove it with block/rm force=true and fetch or add it again",
+  BLOCKS_CORRUPT: "verify complete, some blocks were corrupt",
   HASH_INSECURE: "potentially insecure hash functions not allowed",
-  HASH_SHORT: "hashes must be at 20 least bytes long",
+  HASH_SHORT: "hashes must be at {least} least bytes long",
+  HASH_UNKNOWN: "unrecognized hash function: {name}",
   HASH_UNAVAILABLE: "unknown multihash code {code} (0x{hex}): no such hash registered",
   // Paths and names
+  CID_CODEC_NOT_OF_VERSION_0: "cannot convert to CIDv0 with any codec other than DagPB",
+  CID_FORMAT_INVALID: "invalid format string: {format}",
+  CID_VERSION_INVALID: "invalid cid version: {version}",
+  DAG_NOT_EXPORTED: "{reason} (currently offline, perhaps retry {remedy})",
   DAG_NOT_TRAVERSED: "error traversing DAG: {reason}",
   INVALID_CID: "{reason}",
   INVALID_PATH: "invalid path {path}: {reason}",
+  KEYS_NOT_WRITTEN: "{reason}",
   INVALID_PEER_ID: "failed to parse peer ID: {reason}",
   MULTIBASE_UNKNOWN: "Unsupported multibase encoding: {name}",
-  NO_KEY: "no such link found",
   NO_LINK: "no link named {name} under {cid}",
   NAME_NOT_FOUND: "could not resolve name",
   IS_DIRECTORY: "this dag node is a directory",
   // MFS
+  NOT_AN_ENTRY: "cp: cannot flush the created file {path}: {reason}",
   FILE_NOT_FOUND: "file does not exist",
   FILES_ROOT_LOST:
     "the root of the files cannot be read, since {cid} is lost: {reason}. Add or fetch that block again, or stop the node and give the files another root: `modhost node files chroot --confirm [CID]`",
@@ -52,9 +60,9 @@ export const failures = {
     "{path} cannot be read: {reason}. No block was changed. Copy it to a sound disk with a program that skips what cannot be read (ddrescue), put the copy in its place and start again: only blocks in the skipped parts are lost, and the log says where they were",
   METADATA_LOST:
     "{metadata} is missing or empty, though there are blocks in {blocks}: what is pinned, the files and the published names are lost, and a collection of garbage would remove every block. Nothing was changed. {remedy}",
-  LEVELDB_IN_USE: "{path} is in use by another program: end it first",
-  LEVELDB_DAMAGED:
-    "what go-ipfs has pinned cannot be read from {path}: {reason}. Nothing was changed; let go-ipfs 0.9 open the repo, which mends its database, or put back a copy of that folder",
+  DATABASE_IN_USE: "{path} is in use by another program: end it first",
+  DATABASE_DAMAGED:
+    "what {program} has pinned cannot be read from {path}: {reason}. Nothing was changed; let {remedy} open the repo, which mends its database, or put back a copy of that folder",
   FILESTORE_OFF: "filestore is not enabled, see https://git.io/vNItf",
   REFERENCE_BROKEN: "{reason}",
   URLSTORE_OFF: "urlstore is not enabled",
@@ -86,6 +94,8 @@ export const failures = {
   // Features that are off, or that need a network
   OFFLINE: "this action must be run in online mode, try running 'ipfs daemon' first",
   OFFLINE_COMMAND: "this command must be run in online mode. Try running 'ipfs daemon' first",
+  PROVIDE_OFF: "invalid configuration: Provide.Enabled is set to 'false'",
+  PROVIDED_CID_INVALID: "invalid CID {text}: {reason}",
   PUBSUB_OFF: "experimental pubsub feature not enabled. Run daemon with --enable-pubsub-experiment to use.",
 } as const satisfies Record<string, string>;
 

@@ -58,22 +58,48 @@ export interface LogEntry {
   readonly message: string;
 }
 
+/** Names that may have a level of their own. */
+const MAX_NAMES = 1000;
+
+const isSubsystem = (name: string): name is Subsystem => (subsystems as readonly string[]).includes(name);
+
+/** Whether a level is another one, or more severe. */
+export const isAtLeast = (level: NodeLogLevel, least: NodeLogLevel): boolean =>
+  nodeLogLevels.indexOf(level) >= nodeLogLevels.indexOf(least);
+
+/** @throws NodeError for a text that is none */
+export function logLevelNamed(text: string): NodeLogLevel {
+  const found = nodeLogLevels.find((level) => level === text.toLowerCase());
+  if (found === undefined) throw new NodeError(`unrecognized level: ${quote(text)}`);
+  return found;
+}
+
 /** Drops messages below the level of their subsystem, which is `error` at first. */
 export class NodeLog {
   readonly #levels = new Map<string, number>();
   readonly #listeners = new Set<(entry: LogEntry) => void>();
   #default = nodeLogLevels.indexOf("error");
 
-  /** `*` is every subsystem; the level is case-insensitive, and empty for info. @throws NodeError */
-  setLevel(subsystem: string, level: string): void {
+  /**
+   * `*` is every subsystem; the level is case-insensitive, and empty for info. With `lenient` it may be `default`, that of those whose level
+   * was not set, and any name is known once it has one. Gives the level. @throws NodeError
+   */
+  setLevel(subsystem: string, level: string, lenient = false): NodeLogLevel {
     const severity = level === "" ? "info" : level.toLowerCase();
-    const index = (nodeLogLevels as readonly string[]).indexOf(severity);
+    const isDefault = lenient && severity === "default";
+    const index = isDefault ? this.#default : (nodeLogLevels as readonly string[]).indexOf(severity);
     if (index < 0) throw new NodeError(`unrecognized level: ${quote(level)}`);
     if (subsystem === "*") {
       this.#default = index;
       this.#levels.clear();
-    } else if ((subsystems as readonly string[]).includes(subsystem)) this.#levels.set(subsystem, index);
+    } else if (isSubsystem(subsystem) || (lenient && this.#levels.size < MAX_NAMES)) this.#levels.set(subsystem, index);
     else throw new NodeError("Error: No such logger");
+    return nodeLogLevels[index] as NodeLogLevel;
+  }
+
+  /** Names that have a level: subsystems, and what was given one besides. */
+  get names(): readonly string[] {
+    return [...new Set<string>([...subsystems, ...this.#levels.keys()])];
   }
 
   /** Of subsystems whose level was not set. */
@@ -81,7 +107,7 @@ export class NodeLog {
     return nodeLogLevels[this.#default] as NodeLogLevel;
   }
 
-  level(subsystem: Subsystem): NodeLogLevel {
+  level(subsystem: string): NodeLogLevel {
     return nodeLogLevels[this.#levels.get(subsystem) ?? this.#default] as NodeLogLevel;
   }
 

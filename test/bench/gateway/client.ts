@@ -1,5 +1,5 @@
-/** Requests to a gateway that cost the one who asks little. */
-import { Pool } from "undici";
+/** Requests to a gateway that cost the one who asks little: what an HTTP client does for each piece costs as much as sending it. */
+import { connect, type Socket } from "node:net";
 
 export interface Get {
   readonly path: string;
@@ -8,43 +8,115 @@ export interface Get {
   readonly bytes: number;
 }
 
+const RECEIVE_BYTES = 256 * 1024;
+
 /** Runs the requests, `atOnce` at a time over as many connections. Rejects at the first answer that is not whole. */
 export async function getAll(url: string, requests: Iterable<Get>, atOnce: number): Promise<void> {
-  const pool = new Pool(url, { connections: atOnce, pipelining: 1 });
   const waiting = requests[Symbol.iterator]();
-  const work = async () => {
-    for (let next = waiting.next(); next.done !== true; next = waiting.next()) await get(pool, next.value);
-  };
+  const connections = Array.from({ length: atOnce }, () => new Connection(new URL(url)));
   try {
-    await Promise.all(Array.from({ length: atOnce }, work));
+    await Promise.all(connections.map((connection) => connection.getEach(waiting)));
   } finally {
-    await pool.close();
+    for (const connection of connections) connection.close();
   }
 }
 
-function get(pool: Pool, { path, headers = {}, bytes }: Get): Promise<void> {
-  return new Promise((resolve, reject) => {
-    let status = 0;
-    let length = 0;
-    pool.dispatch(
-      { method: "GET", path, headers },
-      {
-        onRequestStart() {},
-        onResponseStart(_controller, statusCode) {
-          status = statusCode;
-        },
-        onResponseData(_controller, chunk) {
-          length += chunk.length;
-        },
-        onResponseEnd() {
-          const wanted = headers.range === undefined ? 200 : 206;
-          if (status === wanted && length >= bytes) resolve();
-          else reject(new Error(`${path} answered ${status} with ${length} bytes, and not ${wanted} with ${bytes}`));
-        },
-        onResponseError(_controller, error) {
-          reject(error);
-        },
-      },
-    );
-  });
+/** Kept alive; one request at a time. */
+class Connection {
+  readonly #host: string;
+  readonly #socket: Socket;
+  readonly #buffer = Buffer.allocUnsafe(RECEIVE_BYTES);
+  #answer = new Answer();
+  #over: { resolve(): void; reject(error: Error): void } = { resolve() {}, reject() {} };
+
+  constructor({ hostname, port, host }: URL) {
+    this.#host = host;
+    const callback = (length: number): boolean => {
+      if (this.#answer.take(this.#buffer.subarray(0, length))) this.#over.resolve();
+      return true;
+    };
+    const onread = { buffer: this.#buffer, callback };
+    this.#socket = connect({ host: hostname, port: Number(port), noDelay: true, onread });
+    this.#socket.on("error", (error) => this.#over.reject(error));
+    this.#socket.on("close", () => this.#over.reject(new Error("The connection was closed within an answer")));
+  }
+
+  async getEach(requests: Iterator<Get>): Promise<void> {
+    for (let next = requests.next(); next.done !== true; next = requests.next()) await this.#get(next.value);
+  }
+
+  close(): void {
+    this.#socket.destroy();
+  }
+
+  async #get({ path, headers = {}, bytes }: Get): Promise<void> {
+    this.#answer = new Answer();
+    const lines = Object.entries(headers).map(([name, value]) => `${name}: ${value}\r\n`);
+    await new Promise<void>((resolve, reject) => {
+      this.#over = { resolve, reject };
+      this.#socket.write(`GET ${path} HTTP/1.1\r\nhost: ${this.#host}\r\n${lines.join("")}\r\n`);
+    });
+    const { status, length } = this.#answer;
+    const wanted = headers.range === undefined ? 200 : 206;
+    if (status === wanted && length >= bytes) return;
+    throw new Error(`${path} answered ${status} with ${length} bytes, and not ${wanted} with ${bytes}`);
+  }
+}
+
+/** An answer as it comes: its status and its length, and nothing else is kept of it. */
+class Answer {
+  status = 0;
+  /** Bytes of the body so far. */
+  length = 0;
+  #part: "head" | "body" | "chunks" | "trailers" = "head";
+  /** Bytes that are still to come, of the body or of the chunk that is under way. */
+  #left = 0;
+  #isChunked = false;
+  #line = "";
+
+  /** True where the answer ends with these bytes. */
+  take(bytes: Buffer): boolean {
+    for (let at = 0; at < bytes.length; ) {
+      if (this.#left > 0 && this.#part !== "head") {
+        const taken = Math.min(this.#left, bytes.length - at);
+        this.#left -= taken;
+        this.length += taken;
+        at += taken;
+        if (this.#left === 0 && this.#part === "body") return true;
+        continue;
+      }
+      const end = bytes.indexOf("\n", at);
+      this.#line += bytes.toString("latin1", at, end < 0 ? bytes.length : end);
+      if (end < 0) return false;
+      at = end + 1;
+      const line = this.#line.trimEnd();
+      this.#line = "";
+      if (this.#isLast(line)) return true;
+    }
+    return false;
+  }
+
+  /** Reads a line that is no content; true for the last of the answer. */
+  #isLast(line: string): boolean {
+    if (this.#part === "trailers") return line === "";
+    if (this.#part === "chunks") {
+      // An empty one ends each chunk.
+      if (line === "") return false;
+      this.#left = Number.parseInt(line, 16);
+      if (this.#left === 0) this.#part = "trailers";
+      return false;
+    }
+    if (line !== "") {
+      this.#readHead(line);
+      return false;
+    }
+    this.#part = this.#isChunked ? "chunks" : "body";
+    return !this.#isChunked && this.#left === 0;
+  }
+
+  #readHead(line: string): void {
+    if (this.status === 0) this.status = Number(line.split(" ")[1]);
+    else if (/^content-length:/i.test(line)) this.#left = Number(line.slice(line.indexOf(":") + 1));
+    else if (/^transfer-encoding: *chunked/i.test(line)) this.#isChunked = true;
+  }
 }

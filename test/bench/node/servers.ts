@@ -31,7 +31,7 @@ export async function installed(): Promise<Installed> {
 
 /** Starts those that are there; `folder` takes their data. */
 export async function startServers({ launcher }: Installed, folder: string): Promise<readonly Server[]> {
-  const { GO_IPFS: go, JS_IPFS: js } = process.env;
+  const { GO_IPFS: go, JS_IPFS: js, KUBO: kubo } = process.env;
   const own = async (name: string) => {
     const path = join(folder, name);
     await mkdir(path);
@@ -42,7 +42,8 @@ export async function startServers({ launcher }: Installed, folder: string): Pro
     servers.push(await plain(await own("plain")));
     servers.push(await modhost(launcher, await own("modhost")));
     if (js !== undefined) servers.push(await script("js-ipfs", "js_ipfs.ts", await own("js")));
-    if (go !== undefined) servers.push(await goIpfs(go, await own("go")));
+    if (go !== undefined) servers.push(await reference("go-ipfs", go, await own("go")));
+    if (kubo !== undefined) servers.push(await reference("Kubo", kubo, await own("kubo")));
     return servers;
   } catch (error) {
     await Promise.all(servers.map((server) => server.stop()));
@@ -67,8 +68,8 @@ async function modhost(launcher: string, folder: string): Promise<Server> {
   return { name: "modhost", url: server.url, pid: server.pid, isLimit: false, stop: () => server.stop() };
 }
 
-/** `binary` is a go-ipfs 0.9, or a later Kubo. */
-async function goIpfs(binary: string, folder: string): Promise<Server> {
+/** `binary` is go-ipfs, or Kubo, as it was called later. */
+async function reference(name: string, binary: string, folder: string): Promise<Server> {
   const env = { ...process.env, IPFS_PATH: folder };
   const run = (...args: string[]) => {
     const { status, stderr } = spawnSync(binary, args, { env, encoding: "utf8" });
@@ -86,7 +87,7 @@ async function goIpfs(binary: string, folder: string): Promise<Server> {
     const address = await readFile(join(folder, "api"), "utf8").catch(() => undefined);
     const port = address?.split("/").at(-1)?.trim();
     if (port !== undefined) {
-      return { name: "go-ipfs", url: `http://127.0.0.1:${port}`, pid: child.pid as number, isLimit: false, stop };
+      return { name, url: `http://127.0.0.1:${port}`, pid: child.pid as number, isLimit: false, stop };
     }
     await sleep(50);
   }

@@ -29,7 +29,10 @@ const mebibyte = 2 ** 20;
 const mebibytes = ({ size }: Scale) => size / mebibyte;
 const api = "/api/v0";
 const blockSize = 256 * 1024;
-const calls = { ranges: 1000, files: 5000, adds: 500, blocks: 500 } as const;
+/** Bytes of each file of a list, and the seed of all of them: they are the same in each round. */
+const SMALL_BYTES = 24;
+const LISTED = 9000;
+const calls = { ranges: 1000, files: 5000, adds: 500, blocks: 500, versions: 2000, lists: 5 } as const;
 
 const writes = ({ entries }: Scale) => entries / 10;
 
@@ -176,6 +179,56 @@ export const small: readonly Work[] = [
           setting.url,
           times(calls.blocks, (at) => ({ path: `${api}/block/get?arg=${cids[at]}` })),
         );
+    },
+  },
+];
+
+/** A list with at least so many bytes for each entry, several times one after the other. */
+async function listed(url: string, path: string, entries: number, each: number): Promise<void> {
+  for (const _ of times(calls.lists, String)) {
+    const { bytes } = await exchange(url, `${api}/${path}`);
+    if (bytes < entries * each) throw new Error(`${path} gave ${bytes} bytes for ${entries} entries`);
+  }
+}
+
+const listing = (name: string, each: number, path: (cid: string) => string): Work => ({
+  name: `${name} of 5,000 entries`,
+  unit: "entries/s",
+  amount: () => calls.lists * calls.files,
+  async prepare({ url }) {
+    const upload = files(calls.files, SMALL_BYTES, LISTED, "tree");
+    const cid = lastHash((await exchange(url, `${api}/add?progress=false&pin=false`, upload)).tail);
+    const answer = await exchange(url, `${api}/files/stat?arg=/listed`).catch(() => undefined);
+    if (answer === undefined) await exchange(url, `${api}/files/cp?arg=/ipfs/${cid}&arg=/listed`);
+    return () => listed(url, path(cid), calls.files, each);
+  },
+});
+
+/** What is answered from the store's index and small blocks. */
+export const lists: readonly Work[] = [
+  {
+    name: "version, 8 at a time",
+    unit: "calls/s",
+    amount: () => calls.versions,
+    prepare:
+      async ({ url }) =>
+      () =>
+        inParallel(
+          url,
+          times(calls.versions, () => ({ path: `${api}/version` })),
+        ),
+  },
+  listing("ls", 80, (cid) => `ls?arg=${cid}`),
+  listing("ls without sizes and types", 60, (cid) => `ls?arg=${cid}&size=false&resolve-type=false`),
+  listing("refs", 50, (cid) => `refs?arg=${cid}`),
+  listing("files/ls -l", 80, () => "files/ls?arg=/listed&long=true"),
+  {
+    name: "pin/ls",
+    unit: "pins/s",
+    amount: ({ entries }) => calls.lists * entries,
+    async prepare({ url, entries }) {
+      await exchange(url, `${api}/add?progress=false`, files(entries, SMALL_BYTES, LISTED + 1));
+      return () => listed(url, "pin/ls?type=recursive", entries, 50);
     },
   },
 ];

@@ -8,7 +8,7 @@ const BURST = 64 * 1024;
 /** Milliseconds that a late timer may make good. */
 const MAX_LAG = 50;
 
-export class Line {
+export class Line implements Disposable {
   readonly #server: Server;
   readonly #bytesPerMs: number;
   /** When the line is free again: milliseconds of `performance.now`. */
@@ -40,6 +40,10 @@ export class Line {
   close(): void {
     this.#server.close();
     for (const socket of this.#sockets) socket.destroy();
+  }
+
+  [Symbol.dispose](): void {
+    this.close();
   }
 
   #keep(...ends: readonly [Socket, Socket]): void {

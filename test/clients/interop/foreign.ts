@@ -2,7 +2,7 @@
 import { spawn } from "node:child_process";
 import { once } from "node:events";
 import { readFile } from "node:fs/promises";
-import { GoIpfs, withoutGoIpfs } from "#test/support/go_ipfs.ts";
+import { GoIpfs, withoutGoIpfs, withoutKubo } from "#test/support/go_ipfs.ts";
 import { heliaProgram } from "#test/support/network/helia.ts";
 import type { Wire } from "#test/support/network/words.ts";
 
@@ -13,6 +13,7 @@ export const speeches = {
   names: "names",
   pubsub: "messages",
   streams: "streams",
+  later: "what came after version 0.9",
 } as const;
 
 export type Speech = keyof typeof speeches;
@@ -21,6 +22,10 @@ export interface Foreign extends AsyncDisposable {
   readonly url: string;
   readonly speaks: ReadonlySet<Speech>;
   readonly wire: Wire;
+  /** The level at which our node answers; left out: that of version 0.9. */
+  readonly level?: "0.43";
+  /** Over which they meet; left out: TCP. */
+  readonly transport?: "quic-v1";
 }
 
 export interface Maker {
@@ -31,10 +36,14 @@ export interface Maker {
 }
 
 const { HELIA: helia, JS_IPFS: js } = process.env;
+/** By the transport over which alone a node is to be met. */
+export const listenAddresses = { tcp: "/ip4/127.0.0.1/tcp/0", "quic-v1": "/ip4/127.0.0.1/udp/0/quic-v1" } as const;
 const besides = ["@helia/ipns", "@libp2p/gossipsub"];
 
 export const foreign: readonly Maker[] = [
   { name: "go-ipfs", missing: withoutGoIpfs || undefined, start: goIpfs },
+  { name: "kubo", missing: withoutKubo || undefined, start: () => kubo("tcp") },
+  { name: "kubo-quic", missing: withoutKubo || undefined, start: () => kubo("quic-v1") },
   {
     name: "helia",
     missing:
@@ -55,6 +64,22 @@ async function goIpfs(): Promise<Foreign> {
     speaks: new Set(["dht", "names", "pubsub", "streams", "books"]),
     wire: "plain",
     [Symbol.asyncDispose]: () => go[Symbol.asyncDispose](),
+  };
+}
+
+async function kubo(transport: "tcp" | "quic-v1"): Promise<Foreign> {
+  const own = await GoIpfs.startKubo((config) => {
+    config.Addresses = { ...config.Addresses, Swarm: [listenAddresses[transport]] };
+    config.Pubsub = { Enabled: true };
+    config.Routing = { Type: "dhtserver", LoopbackAddressesOnLanDHT: true };
+  });
+  return {
+    url: own.url,
+    speaks: new Set(["books", "dht", "names", "pubsub", "streams", "later"]),
+    wire: "multibase",
+    level: "0.43",
+    ...(transport === "tcp" ? {} : { transport }),
+    [Symbol.asyncDispose]: () => own[Symbol.asyncDispose](),
   };
 }
 

@@ -1,13 +1,16 @@
 /** A call of every endpoint that does its work on a repo that was just made, in this order. */
+import type { LevelName } from "#modules/mod_http_api/rpc/levels.ts";
 
 /** What earlier calls gave: their last value, by path; at first what another node, not met yet, says of itself as `other`. */
 export type Answers = Readonly<Record<string, Readonly<Record<string, unknown>> | undefined>>;
 
 export type Files = Readonly<Record<string, string | Uint8Array>>;
 
+type Options = Readonly<Record<string, string>>;
+
 export interface Call {
   readonly args?: readonly string[] | ((answers: Answers) => readonly string[]);
-  readonly options?: Readonly<Record<string, string>>;
+  readonly options?: Options | ((answers: Answers) => Options);
   /** Content of files in the body, by name. */
   readonly files?: Files | ((answers: Answers) => Files);
   /** It is right to fail, with a message that fits: there is nobody to work with, or the operator has not allowed it. */
@@ -204,3 +207,70 @@ export const calls: Readonly<Record<string, Call>> = {
   update: nothing,
   shutdown: nothing,
 };
+
+const removed: Call = { fails: /removed, use 'ipfs (dag' or 'ipfs files|routing)' instead$/ };
+
+/** Those that are new, or have another answer, at the level 0.43. */
+const today: Readonly<Record<string, Call>> = {
+  ...Object.fromEntries(
+    Object.keys(calls).flatMap((path) =>
+      /^(object\/(data|get|links|new|put|stat|patch\/(append|set)-data)|dht\/(?!query))/.test(path)
+        ? [[path, removed]]
+        : [],
+    ),
+  ),
+  "object/patch/rm-link": { args: [emptyDirectory, "a"], fails: /no link by that name|not found/ },
+  "bitswap/reprovide": { fails: /manual reprovide is not available/ },
+  "cid/inspect": ofHello,
+  "diag/healthy": nothing,
+  "diag/profile": { options: { "profile-time": "0s", collectors: "version" } },
+  "files/chmod": { args: ["0644", "/a/file"] },
+  "files/touch": { args: ["/a/file"], options: { mtime: "1" } },
+  "key/ls": { options: { l: "true" } },
+  "key/sign": { files: { data: "signed" } },
+  "key/verify": {
+    options: (answers) => ({ signature: String(answers["key/sign"]?.Signature) }),
+    files: { data: "signed" },
+  },
+  "multibase/encode": { files: { file: "hello" } },
+  "multibase/decode": { files: { file: "uaGVsbG8" } },
+  "multibase/transcode": { files: { file: "uaGVsbG8" }, options: { b: "base32" } },
+  "multibase/list": nothing,
+  "name/get": { args: (answers) => [String(answers["name/publish"]?.Name)] },
+  "name/put": {
+    args: (answers) => [String(answers["name/publish"]?.Name)],
+    files: { record: "" },
+    fails: /record is empty/,
+  },
+  "name/inspect": { files: { record: "none" }, fails: /record is malformed/ },
+  "provide/clear": nothing,
+  "provide/once": { args: [emptyDirectory], fails: /no connected peers|not available/ },
+  "provide/stat": nothing,
+  "pubsub/ls": nothing,
+  "pubsub/peers": nothing,
+  "pubsub/pub": { args: ["uaGVsbG8"], files: { data: "a message" } },
+  "pubsub/sub": { args: ["uaGVsbG8"], endless: true },
+  "pubsub/reset": nothing,
+  "repo/ls": nothing,
+  "routing/findpeer": { args: (answers) => [other(answers)], fails: /routing: not found/ },
+  "routing/findprovs": { args: [emptyDirectory], options: { "num-providers": "1" } },
+  "routing/get": { args: (answers) => [`/ipns/${answers["name/publish"]?.Name}`], fails: /routing: not found/ },
+  "routing/put": { args: [`/ipns/${peer}`], files: { record: "none" }, fails: /./ },
+  "routing/provide": { args: [emptyDirectory], options: { verbose: "true" }, fails: /no connected peers/ },
+  "routing/reprovide": { fails: /manual reprovide is not available/ },
+  "stats/provide": { fails: /AcceleratedDHTClient/ },
+  "stats/reprovide": nothing,
+  "swarm/addrs/autonat": nothing,
+  "swarm/peering/add": { args: [address] },
+  "swarm/peering/ls": nothing,
+  "swarm/peering/rm": { args: [peer] },
+  "swarm/resources": nothing,
+  "version/check": { fails: /missing or incompatible DHT configuration/ },
+};
+
+/** In the order in which they are made; what ends the server is last. */
+export function callsAt(level: LevelName): Readonly<Record<string, Call>> {
+  if (level === "0.9") return calls;
+  const { shutdown, ...then } = calls as Readonly<Record<string, Call>> & { readonly shutdown: Call };
+  return { ...then, ...today, shutdown };
+}

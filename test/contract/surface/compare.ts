@@ -11,8 +11,10 @@ import { globalOptionNames, type Table } from "#modules/mod_http_api/rpc/table.t
 import type { Endpoint, Form, Parameter, ReferenceCommand, Surface } from "./contract.ts";
 
 /** `"<endpoint>: <what differs>"`, a line for each. */
-export function differences(table: Table, { endpoints, reference }: Surface): string[] {
+export function differences(table: Table, { level, endpoints, reference }: Surface): string[] {
   const found: string[] = [];
+  // What is experimental or deprecated, help of the later level tells in passing, and for whole groups.
+  const isMarked = level === "0.9";
   for (const [path, endpoint] of Object.entries(endpoints)) {
     const node = table.node(path);
     if (node === undefined || !isCommand(node.entry)) {
@@ -22,8 +24,9 @@ export function differences(table: Table, { endpoints, reference }: Surface): st
     const own = new Map([...node.options].filter(([, { name }]) => !globalOptionNames.has(name)));
     const lines = [
       ...argumentsOf(node.entry, endpoint),
-      ...optionsOf(own, endpoint),
+      ...optionsOf(own, endpoint, isMarked),
       ...bodyOf(node.entry.file, endpoint),
+      ...(isMarked ? deprecationOf(node.entry, endpoint) : []),
       ...returnsOf(node.entry, endpoint),
       ...referenceOf(node.entry, own, endpoint, reference[path]),
     ];
@@ -60,25 +63,26 @@ function argumentLines(argument: Argument, parameter: Parameter): string[] {
   return lines;
 }
 
-function optionsOf(own: Own, { parameters }: Endpoint): string[] {
+function optionsOf(own: Own, { parameters }: Endpoint, isMarked: boolean): string[] {
   return parameters
     .filter(({ at }) => at === undefined)
     .flatMap((parameter) => {
       const option = own.get(parameter.name)?.option;
-      const lines = option === undefined ? ["is missing"] : optionLines(option, parameter);
+      const lines = option === undefined ? ["is missing"] : optionLines(option, parameter, isMarked);
       return lines.map((line) => `option ${parameter.name} ${line}`);
     });
 }
 
-function optionLines(option: Option, parameter: Parameter): string[] {
+function optionLines(option: Option, parameter: Parameter, isMarked: boolean): string[] {
   const type = parameter.repeatable === true ? "list" : parameter.type;
   const lines: string[] = [];
   if (option.type !== type) lines.push(`is ${option.type} instead of ${type}`);
-  if (shown(option.default) !== shown(parameter.default)) {
+  // A default of false is none.
+  if (shown(option.default || undefined) !== shown(parameter.default || undefined)) {
     lines.push(`has the default ${shown(option.default)} instead of ${shown(parameter.default)}`);
   }
   for (const mark of ["experimental", "deprecated"] as const) {
-    if ((option[mark] === true) !== (parameter[mark] === true))
+    if (isMarked && (option[mark] === true) !== (parameter[mark] === true))
       lines.push(`is ${option[mark] === true ? "" : "not "}${mark}`);
   }
   return lines;
@@ -91,16 +95,17 @@ function bodyOf(file: FileArgument | undefined, { body }: Endpoint): string[] {
   return body.many === true && file.many !== true ? [`takes one file ${file.name}`] : [];
 }
 
-function returnsOf({ returns, deprecated }: Command, endpoint: Endpoint): string[] {
-  const lines: string[] = [];
-  if ((deprecated === true) !== (endpoint.deprecated === true))
-    lines.push(`is ${deprecated === true ? "" : "not "}deprecated`);
+function deprecationOf({ deprecated }: Command, endpoint: Endpoint): string[] {
+  if ((deprecated === true) === (endpoint.deprecated === true)) return [];
+  return [`is ${deprecated === true ? "" : "not "}deprecated`];
+}
+
+function returnsOf({ returns }: Command, endpoint: Endpoint): string[] {
   if (endpoint.returns === "text/plain") {
-    if (returns.form === "value" || returns.form === "stream") lines.push(`returns a ${returns.form}`);
-    return lines;
+    return returns.form === "value" || returns.form === "stream" ? [`returns a ${returns.form}`] : [];
   }
-  if (returns.form === "bytes" || returns.form === "nothing") return [...lines, `returns ${returns.form}`];
-  if (endpoint.stream === true && returns.form !== "stream") lines.push("is not streamed");
+  if (returns.form === "bytes" || returns.form === "nothing") return [`returns ${returns.form}`];
+  const lines = endpoint.stream === true && returns.form !== "stream" ? ["is not streamed"] : [];
   return [...lines, ...shapeLines(returns.shape, endpoint.returns, "")];
 }
 
@@ -144,11 +149,15 @@ function referenceOf(command: Command, own: Own, endpoint: Endpoint, known: Refe
   }
   for (const names of known.options) {
     const meant = new Set(names.map((name) => own.get(name)?.name));
-    if (meant.has(undefined) || meant.size > 1) lines.push(`the names ${names.join(", ")} are not of one option`);
+    const isTold =
+      meant.size === 1 && meant.has(undefined) && endpoint.parameters.some(({ name }) => name === names[0]);
+    if ((meant.has(undefined) || meant.size > 1) && !isTold)
+      lines.push(`the names ${names.join(", ")} are not of one option`);
   }
   const names = new Set([
     ...endpoint.parameters.filter(({ at }) => at === undefined).map(({ name }) => name),
     ...known.options.flat(),
+    ...(known.also ?? []),
   ]);
   for (const [name, { option }] of own) {
     if (!names.has(name) && option.hidden !== true && !(option.hiddenAliases ?? []).includes(name)) {

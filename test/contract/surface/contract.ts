@@ -1,5 +1,6 @@
-/** `test/fixtures/surface.json`: the endpoints of the contract as data, and what the reference's command line names. */
+/** `test/fixtures/surface*.json`: the endpoints of the contract as data, and what the reference's command line names. */
 import { readFileSync } from "node:fs";
+import type { LevelName } from "#modules/mod_http_api/rpc/levels.ts";
 
 /** A type, `{field: type}`, `[type]`, or `{"<string>": type}` for a map. */
 export type Form = string | readonly [Form] | { readonly [field: string]: Form };
@@ -28,13 +29,88 @@ export interface Endpoint {
 export interface ReferenceCommand {
   readonly arguments: readonly string[];
   readonly options: readonly (readonly string[])[];
+  /** Names that may be taken beside these: those of an earlier level. */
+  readonly also?: readonly string[];
 }
 
 export interface Surface {
+  readonly level: LevelName;
   readonly endpoints: Readonly<Record<string, Endpoint>>;
   readonly reference: Readonly<Record<string, ReferenceCommand>>;
 }
 
-export function readSurface(): Surface {
-  return JSON.parse(readFileSync(new URL("../../fixtures/surface.json", import.meta.url), "utf8"));
+/** The endpoints of go-ipfs 0.9.0, or those that Kubo 0.43.0 serves. */
+export function readSurface(level: LevelName = "0.9"): Surface {
+  const then = { ...(read("surface.json") as Surface), level: "0.9" } as const;
+  return level === "0.9" ? then : later(then, read("surface-0.43.json") as Listed);
+}
+
+const read = (name: string): unknown =>
+  JSON.parse(readFileSync(new URL(`../../fixtures/${name}`, import.meta.url), "utf8"));
+
+/** `test/fixtures/surface-0.43.json`: what a server of that level tells of its commands. */
+interface Listed {
+  readonly endpoints: Readonly<Record<string, ListedEndpoint>>;
+}
+
+interface ListedEndpoint {
+  readonly arguments: readonly string[];
+  readonly options: readonly (Pick<Parameter, "type" | "default"> & {
+    readonly names: readonly [string, ...string[]];
+  })[];
+  /** The last argument is a file of the body; left out, as it was before. */
+  readonly file?: boolean;
+  readonly stream?: boolean;
+  /** Left out, as before. */
+  readonly returns?: Form;
+  /** It is listed, and answered 404. */
+  readonly unserved?: boolean;
+  /** It has no answer, and its options are those of all below it. */
+  readonly group?: boolean;
+}
+
+function later(then: Surface, { endpoints }: Listed): Surface {
+  const served = Object.entries(endpoints).filter(([, { unserved, group }]) => unserved !== true && group !== true);
+  const optionsAbove = (path: string) =>
+    Object.entries(endpoints).flatMap(([above, { options }]) => (path.startsWith(`${above}/`) ? options : []));
+  return {
+    level: "0.43",
+    endpoints: Object.fromEntries(served.map(([path, listed]) => [path, laterEndpoint(listed, then.endpoints[path])])),
+    reference: Object.fromEntries(
+      served.map(([path, { arguments: args, options }]) => {
+        const names = [...options, ...optionsAbove(path)].map((option) => option.names);
+        const also = [
+          ...(then.endpoints[path]?.parameters ?? []).map(({ name }) => name),
+          ...(then.reference[path]?.options ?? []).flat(),
+        ];
+        return [path, { arguments: args, options: names, also }];
+      }),
+    ),
+  };
+}
+
+function laterEndpoint(listed: ListedEndpoint, before: Endpoint | undefined): Endpoint {
+  const { arguments: args, options, stream } = listed;
+  const hasFile = args.length > 0 && (listed.file ?? before?.body !== undefined);
+  const words = hasFile ? args.slice(0, -1) : args;
+  const file = args.at(-1) ?? "";
+  const returns = listed.returns ?? before?.returns;
+  if (returns === undefined) throw new Error(`The fixture lacks what an endpoint returns: ${JSON.stringify(listed)}`);
+  const defaults = before?.parameters.filter(({ at }) => at !== undefined).map((parameter) => parameter.default) ?? [];
+  return {
+    parameters: [
+      ...words.map((text, at) => ({
+        name: "arg",
+        at: at + 1,
+        type: "string",
+        required: text.startsWith("<"),
+        // Help tells none.
+        ...(defaults[at] !== undefined && { default: defaults[at] }),
+      })),
+      ...options.map(({ names: [name], ...rest }) => ({ ...rest, name, repeatable: rest.type === "list" })),
+    ],
+    ...(hasFile && { body: { name: file.replace(/^\[?<|>.*$/g, ""), many: file.endsWith("...") } }),
+    stream: stream ?? (listed.returns === undefined && before?.stream === true),
+    returns,
+  };
 }

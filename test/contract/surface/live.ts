@@ -23,7 +23,7 @@ export async function callEndpoint(
   const files = typeof call.files === "function" ? call.files(answers) : call.files;
   const query = new URLSearchParams([
     ...args.map((value): [string, string] => ["arg", value]),
-    ...Object.entries(call.options ?? {}),
+    ...Object.entries((typeof call.options === "function" ? call.options(answers) : call.options) ?? {}),
   ]);
   const upload =
     files === undefined ? {} : { upload: { type: `multipart/form-data; boundary=${boundary}`, content: parts(files) } };

@@ -1,10 +1,10 @@
 import assert from "node:assert/strict";
 import { describe, test } from "node:test";
 import { table } from "#modules/mod_http_api/commands/index.ts";
-import { calls } from "./calls.ts";
+import { calls, callsAt } from "./calls.ts";
 import { differences } from "./compare.ts";
 import { readSurface } from "./contract.ts";
-import { explained } from "./explained.ts";
+import { explained, leftAt } from "./explained.ts";
 
 const surface = readSurface();
 
@@ -16,11 +16,31 @@ describe("the table of commands", () => {
   });
 
   test("differs from contract and reference in nothing but what is explained", () => {
-    const known = explained.flatMap(([, lines]) => lines);
+    const known = explained["0.9"].flatMap(([, lines]) => lines);
     assert.deepEqual(differences(table, surface).sort(), known.sort());
   });
 
   test("is called whole by npm run surface", () => {
     assert.deepEqual(Object.keys(calls).sort(), Object.keys(surface.endpoints).sort());
+  });
+});
+
+describe("the table of commands at the level 0.43", () => {
+  const surface = readSurface("0.43");
+
+  test("differs from Kubo's in nothing but what is explained, or known to be left", () => {
+    const known = new Set([...explained["0.43"].flatMap(([, lines]) => lines), ...leftAt("0.43")]);
+    const found = differences(table.at("0.43"), surface);
+    assert.deepEqual(
+      found.filter((line) => !known.has(line)),
+      [],
+    );
+  });
+
+  test("is called whole by npm run surface -- --level 0.43", () => {
+    assert.deepEqual(
+      Object.keys(surface.endpoints).filter((path) => !(path in callsAt("0.43"))),
+      [],
+    );
   });
 });

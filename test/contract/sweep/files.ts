@@ -27,6 +27,17 @@ const files: Sweep = {
     },
   },
   "files/cp": {
+    force: {
+      before: [["files/write?arg=/over{n}&create=true", "before"]],
+      call: "files/cp?arg=/ipfs/{hello}&arg=/over{n}&force=true",
+      after: ["files/read?arg=/over{n}"],
+      shows: /^200 6 hello/,
+    },
+    parents: {
+      call: "files/cp?arg=/ipfs/{hello}&arg=/above{n}/cp&parents=true",
+      after: ["files/read?arg=/above{n}/cp"],
+      shows: /^200 6 hello/,
+    },
     "<source>": {
       call: "files/cp?arg=/ipfs/{hello}&arg=/cp{n}",
       after: ["files/read?arg=/cp{n}"],

@@ -4,6 +4,10 @@ import { missingArgument, type Sweep } from "./line.ts";
 const add = ["add?pin=false", "to be kept {n}\n"] as const;
 const addPinned = ["add", "to be kept {n}\n"] as const;
 const verifies = /"Ok":true/;
+const announces = {
+  test: "a pin that waits until peers are told fails where there are none, and one that is not to be told of is not",
+  in: "test/unit/modules/mod_http_api/commands/announcing.test.ts",
+};
 const repoStat = (path: string) => ({
   "size-only": { call: `${path}?size-only=true`, shows: /"NumObjects":0,"RepoPath":""/ },
   human: { call: `${path}?human=true&encoding=text`, shows: /StorageMax: +10 GB\n/ },
@@ -25,6 +29,15 @@ const keeping: Sweep = {
       shows: /"Type":"direct"/,
     },
     progress: { before: [add], call: "pin/add?arg={Hash}&progress=true", shows: /"Progress":1\}\n/ },
+    name: {
+      before: [add],
+      call: "pin/add?arg={Hash}&name=kept-{n}",
+      after: ["pin/ls?name=kept-{n}"],
+      shows: ({ text }, { Hash = "" }) => text.includes(Hash),
+    },
+    "fast-provide-root": announces,
+    "fast-provide-dag": announces,
+    "fast-provide-wait": announces,
     encoding: {
       before: [add],
       call: "pin/add?arg={Hash}&encoding=text",
@@ -37,6 +50,8 @@ const keeping: Sweep = {
       call: "pin/ls?type=indirect",
       shows: ({ text }) => text.startsWith("200 ") && !text.includes('"recursive"'),
     },
+    name: { call: "pin/ls?name=no-pin-of-that-name", shows: /^200 \d+ \{"Keys":\{\}/ },
+    names: { call: "pin/ls?arg={dir}&names=true", same: true },
     quiet: { call: "pin/ls?arg={dir}&quiet=true&encoding=text", shows: /^200 47 Qm\w+\n$/ },
     stream: { call: "pin/ls?arg={dir}&stream=true", shows: /^200 \d+ \{"Cid":"Qm\w+","Type":"recursive"/ },
     encoding: { call: "pin/ls?arg={dir}&encoding=text", shows: /^200 57 Qm\w+ recursive\n$/ },
@@ -71,6 +86,9 @@ const keeping: Sweep = {
       after: ["pin/ls?arg={replaced}"],
       shows: /"recursive"/,
     },
+    "fast-provide-root": announces,
+    "fast-provide-dag": announces,
+    "fast-provide-wait": announces,
     encoding: {
       before: [addPinned],
       call: "pin/update?arg={Hash}&arg={Hash}&encoding=text",
@@ -90,6 +108,7 @@ const keeping: Sweep = {
       test: "a pin that is not whole stops a collection before anything is removed",
       in: "test/unit/modules/mod_http_api/commands/repo.test.ts",
     },
+    silent: { before: [add], call: "repo/gc?silent=true", shows: /^200 0 $/ },
     quiet: { before: [add], call: "repo/gc?quiet=true&encoding=text", shows: /^200 \d+ ([Qb]\w+\n)+$/ },
     encoding: { before: [add], call: "repo/gc?encoding=text", shows: /^200 \d+ (removed [Qb]\w+\n)+$/ },
   },

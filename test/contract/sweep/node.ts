@@ -1,4 +1,5 @@
 /** The node itself: configuration, keys, CIDs, what runs. */
+import { generateKeyPairSync } from "node:crypto";
 import { missingArgument, type Sweep } from "./line.ts";
 
 const generate = "key/gen?arg=k{n}";
@@ -6,6 +7,12 @@ const keyFile = Buffer.from(
   "CAESQAcHBwcHBwcHBwcHBwcHBwcHBwcHBwcHBwcHBwcHBwcH6kpsY+KcUgq+9VB7Ey7F+ZVHdq6+vnuSQh7qaRRG0iw=",
   "base64",
 );
+/** Of two types. */
+const pemFile = generateKeyPairSync("ed25519").privateKey.export({ type: "pkcs8", format: "pem" });
+const ecdsaFile = generateKeyPairSync("ec", { namedCurve: "P-256" }).privateKey.export({
+  type: "pkcs8",
+  format: "pem",
+});
 const multihash = /"Id":"(12D3|Qm)/;
 const rsa = /"Id":"k2k4r8/;
 const lists = (path: string, numbered: RegExp) => ({
@@ -41,6 +48,11 @@ const node: Sweep = {
     "<value>": { call: "config?arg=Swept&arg=v{n}", shows: ({ text }, { n }) => text.includes(`"Value":"v${n}"`) },
     bool: { call: "config?arg=Swept&arg=true&bool=true", shows: /"Value":true/ },
     json: { call: "config?arg=Swept&arg=[1]&json=true", shows: /"Value":\[1\]/ },
+    "expand-auto": {
+      before: ['config?arg=Routing.DelegatedRouters&arg=["auto"]&json=true'],
+      call: "config?arg=Routing.DelegatedRouters&expand-auto=true",
+      shows: /"Value":\[\]/,
+    },
     encoding: { call: "config?arg=Routing.Type&encoding=text", shows: /^200 4 dht\n$/ },
   },
   "config/profile/apply": {
@@ -96,6 +108,12 @@ const node: Sweep = {
       file: keyFile,
       shows: /"Name":"i\d+"/,
       otherwise: missingArgument("name"),
+    },
+    format: { call: "key/import?arg=i{n}&format=pem-pkcs8-cleartext", file: pemFile, shows: /"Name":"i\d+"/ },
+    "allow-any-key-type": {
+      call: "key/import?arg=i{n}&format=pem-pkcs8-cleartext&allow-any-key-type=true",
+      file: ecdsaFile,
+      shows: /"Name":"i\d+"/,
     },
     "ipns-base": { call: "key/import?arg=i{n}&ipns-base=b58mh", file: keyFile, shows: multihash },
     encoding: { call: "key/import?arg=i{n}&encoding=text", file: keyFile, shows: /^200 \d+ k51\w+\n$/ },
@@ -170,6 +188,12 @@ const node: Sweep = {
     encoding: {
       call: "log/level?arg=all&arg=error&encoding=text",
       shows: /^200 \d+ Changed log level of '\*' to 'error'\n$/,
+    },
+  },
+  "log/tail": {
+    "log-level": {
+      test: "the log is followed from a level on; commands are info",
+      in: "test/unit/modules/mod_node/api/node.test.ts",
     },
   },
   "log/ls": { encoding: { call: "log/ls?encoding=text", shows: /^200 \d+ [\w/-]+\n/ } },

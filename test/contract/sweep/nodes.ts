@@ -10,6 +10,19 @@ const car = Buffer.from(
 );
 const object = '{"Data":"object {n}"}';
 
+/** Announcements of an import. */
+const announcesImport = {
+  test: "an import that waits until peers are told of its roots fails where there are none",
+  in: "test/unit/modules/mod_http_api/commands/announcing.test.ts",
+};
+
+/** The level 0.9 has no bound. */
+const anySize = (call: string, file?: string) => ({
+  call: `${call}&allow-big-block=true`,
+  ...(file !== undefined && { file }),
+  same: true as const,
+});
+
 const nodes: Sweep = {
   "block/get": { "<key>": { call: "block/get?arg={hello}", shows: /^200 14 /, otherwise: missingArgument("key") } },
   "block/put": {
@@ -25,6 +38,11 @@ const nodes: Sweep = {
       file: block,
       after: ["cid/format?arg={Key}&f=%25L"],
       shows: /"Formatted":"24"/,
+    },
+    "allow-big-block": {
+      call: "block/put?allow-big-block=true",
+      file: block,
+      shows: /^400 .*at the level of go-ipfs 0\.9\.0/,
     },
     pin: { call: "block/put?format=raw&pin=true", file: block, after: ["pin/ls?arg={Key}"], shows: pinned },
     encoding: { call: "block/put?encoding=text", file: block, shows: /^200 47 Qm\w{44}\n$/ },
@@ -51,11 +69,27 @@ const nodes: Sweep = {
   "dag/export": {
     "<root>": { call: "dag/export?arg={dir}", shows: /^200 \d+ .*roots/, otherwise: missingArgument("root") },
     progress: { call: "dag/export?arg={dir}&progress=true", same: true },
+    "local-only": {
+      before: [["dag/put", '{"l":{"/":"{missing}"}}']],
+      call: "dag/export?arg={Cid}&local-only=true",
+      shows: ({ text }) => text.startsWith("200 ") && !text.includes("trailer:"),
+    },
   },
-  "dag/get": { "<ref>": { call: "dag/get?arg={cbor}/a", shows: /^200 2 1\n$/, otherwise: missingArgument("ref") } },
+  "dag/get": {
+    "<ref>": { call: "dag/get?arg={cbor}/a", shows: /^200 2 1\n$/, otherwise: missingArgument("ref") },
+    "output-codec": {
+      call: "dag/get?arg={cbor}&output-codec=dag-json",
+      shows: /^400 .*at the level of go-ipfs 0\.9\.0/,
+    },
+  },
   "dag/import": {
     silent: { call: "dag/import?silent=true&encoding=text", file: car, shows: /^200 0 $/ },
     "pin-roots": { call: "dag/import?pin-roots=false", file: car, shows: /^200 0 $/ },
+    stats: { call: "dag/import?stats=true", file: car, shows: /"Stats":\{"BlockCount":1,"BlockBytesCount":4\}/ },
+    "local-only": { call: "dag/import?local-only=true", file: car, shows: /^200 0 $/ },
+    "fast-provide-root": announcesImport,
+    "fast-provide-dag": announcesImport,
+    "fast-provide-wait": announcesImport,
     encoding: { call: "dag/import?encoding=text", file: car, shows: /^200 \d+ Pinned root\tQm\w+\tsuccess\n$/ },
   },
   "dag/put": {
@@ -116,6 +150,7 @@ const nodes: Sweep = {
     encoding: { call: "object/new?encoding=text", shows: /^200 47 QmdfTbBqBPQ7VNxZEYEj14VmRuZBkqFbiwReogJgS1zR1n\n$/ },
   },
   "object/patch/add-link": {
+    "allow-big-block": anySize("object/patch/add-link?arg={empty}&arg=x&arg={hello}"),
     "<root>": {
       call: "object/patch/add-link?arg={empty}&arg=x&arg={hello}",
       shows: /"Name":"x"/,
@@ -139,6 +174,7 @@ const nodes: Sweep = {
     encoding: { call: "object/patch/add-link?arg={empty}&arg=x&arg={hello}&encoding=text", shows: /^200 47 Qm\w+\n$/ },
   },
   "object/patch/append-data": {
+    "allow-big-block": anySize("object/patch/append-data?arg={object}", "cd"),
     "<root>": {
       call: "object/patch/append-data?arg={object}",
       file: "cd",
@@ -149,6 +185,7 @@ const nodes: Sweep = {
     encoding: { call: "object/patch/append-data?arg={object}&encoding=text", file: "cd", shows: /^200 47 Qm\w+\n$/ },
   },
   "object/patch/rm-link": {
+    "allow-big-block": anySize("object/patch/rm-link?arg={dir}&arg=a"),
     "<root>": {
       call: "object/patch/rm-link?arg={dir}&arg=a",
       shows: /"Links":\[\{"Name":"sub"/,
@@ -162,6 +199,7 @@ const nodes: Sweep = {
     encoding: { call: "object/patch/rm-link?arg={dir}&arg=a&encoding=text", shows: /^200 47 Qm\w+\n$/ },
   },
   "object/patch/set-data": {
+    "allow-big-block": anySize("object/patch/set-data?arg={object}", "cd"),
     "<root>": {
       call: "object/patch/set-data?arg={object}",
       file: "cd",

@@ -11,12 +11,22 @@ const leaves =
     return Number(links) >= least;
   };
 
+const facts = "test/unit/modules/mod_node/content/unixfs/mode_and_time.test.ts";
+const factsKept = {
+  test: "entries keep their own where that is asked for, and what is said for all of them wins",
+  in: facts,
+};
+
+/** What the reference makes of three bytes. */
+const made = (query: string, hash: string) => ({ call: `add?${query}`, file: "aaa", shows: new RegExp(hash) });
+
 const asked = "a search ends after the given count of records or the timeout";
 
 const reading: Sweep = {
   add: {
     recursive: sameOfAdd("recursive=true"),
     "dereference-args": sameOfAdd("dereference-args=true"),
+    "dereference-symlinks": sameOfAdd("dereference-symlinks=true"),
     "stdin-name": sameOfAdd("stdin-name=x"),
     hidden: sameOfAdd("hidden=true"),
     ignore: sameOfAdd("ignore=*"),
@@ -24,6 +34,41 @@ const reading: Sweep = {
     quiet: { call: "add?quiet=true&encoding=text", file, shows: /^200 47 Qm\w{44}\n$/ },
     quieter: { call: "add?quieter=true&encoding=text", file, shows: /^200 47 Qm\w{44}\n$/ },
     silent: { call: "add?silent=true", file, shows: /^200 0 $/ },
+    "pin-name": {
+      call: "add?pin-name=named-{n}",
+      file,
+      after: ["pin/ls?name=named-{n}"],
+      shows: ({ text }, { Hash = "" }) => text.includes(Hash),
+    },
+    mode: made("mode=0644", "QmQmwMTAULVuZd5kisVZ2xgsc81GVu3LvCJL25DrAEGoZg"),
+    mtime: made("mtime=1630937926", "QmbtPK9WCdNxToEh32kvemitx3tEnhFSP1sS7Q4ca8aBhc"),
+    "mtime-nsecs": made("mtime=1630937926&mtime-nsecs=123456789", "QmVryHZCoBDBx91bkhK6EGyvgr87Kcw5u2q9oYzyt2DTL5"),
+    "preserve-mode": factsKept,
+    "preserve-mtime": factsKept,
+    "max-file-links": {
+      call: "add?max-file-links=2&chunker=size-1",
+      file: "four",
+      after: ["object/stat?arg={Hash}"],
+      shows: /"NumLinks":2,/,
+    },
+    "max-directory-links": sameOfAdd("max-directory-links=1"),
+    "max-hamt-fanout": { call: "add?max-hamt-fanout=7", file, shows: /^500 .*HAMT fanout must be a power of 2/ },
+    "empty-dirs": {
+      test: "empty directories are left out where that is asked for, but not one that only becomes empty",
+      in: facts,
+    },
+    "to-files": {
+      call: "add?to-files=/added-{n}",
+      file,
+      after: ["files/read?arg=/added-{n}"],
+      shows: /^200 \d+ swept/,
+    },
+    "fast-provide-root": sameOfAdd("fast-provide-root=false"),
+    "fast-provide-dag": sameOfAdd("fast-provide-dag=true"),
+    "fast-provide-wait": {
+      test: "an add that waits until peers are told fails after its lines where there are none",
+      in: "test/unit/modules/mod_http_api/commands/announcing.test.ts",
+    },
     progress: { call: "add?progress=true", file, shows: /"Bytes":\d+\}\n/ },
     trickle: {
       call: "add?trickle=true&chunker=size-1",
@@ -62,10 +107,12 @@ const reading: Sweep = {
     "<ipfs-path>": { call: "cat?arg={hello}", shows: /^200 6 hello\n$/, otherwise: missingArgument("ipfs-path") },
     offset: { call: "cat?arg={hello}&offset=2", shows: /^200 4 llo\n$/ },
     length: { call: "cat?arg={hello}&length=2", shows: /^200 2 he$/ },
+    progress: { call: "cat?arg={hello}&progress=true", same: true },
   },
   get: {
     "<ipfs-path>": { call: "get?arg={hello}", shows: /hello\n/, otherwise: missingArgument("ipfs-path") },
     output: { call: "get?arg={hello}&compress=true&output=x", same: true },
+    progress: { call: "get?arg={hello}&compress=true&progress=true", same: true },
     archive: {
       call: "get?arg={hello}&compress=true&archive=true",
       shows: ({ bytes }) => gunzipSync(bytes).includes("ustar"),
@@ -83,6 +130,7 @@ const reading: Sweep = {
     "resolve-type": { call: "ls?arg={dir}&resolve-type=false&size=false", shows: /"Type":0/ },
     size: { call: "ls?arg={dir}&resolve-type=false&size=false", shows: /"Name":"a","Hash":"\w+","Size":0/ },
     stream: { call: "ls?arg={dir}&stream=true", shows: /"Name":"a".*\n.*"Name":"sub"/ },
+    long: { call: "ls?arg={dir}&long=true", same: true },
     encoding: { call: "ls?arg={dir}&encoding=text", shows: /^200 \d+ Qm\w+ 6 +a\nQm\w+ - +sub\/\n$/ },
   },
   "file/ls": {

@@ -7,11 +7,11 @@ import type { Answer, Effect, Fields, Line, Lines, Same, Sent, ShownBy, Step } f
 
 const root = new URL("../../../", import.meta.url);
 
-/** Names of what a command needs lines for: parameters of the level 0.9. */
+/** Names of what a command needs lines for: each of its parameters. */
 export function wanted(command: Command): string[] {
   return [
     ...command.arguments.map(({ name }) => `<${name}>`),
-    ...Object.entries(optionsOf(command)).flatMap(([name, { since }]) => (since === undefined ? name : [])),
+    ...Object.keys(optionsOf(command)),
     ...(command.text === undefined ? [] : ["encoding"]),
   ];
 }

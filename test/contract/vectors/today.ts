@@ -50,8 +50,14 @@ function vectorOf({
     // Settings of imports hold at once: what changes them comes last.
     ...(changes.length > 0 && { config: {} }),
     steps: [...changes, ...steps.map(({ endpoint: call, ...others }) => ({ call, ...others })), own],
-    after: [...cleanup.map((call) => ({ call })), ...(changes.length > 0 ? [emptied] : [])],
+    after: [...cleanup.map(called), ...(changes.length > 0 ? [emptied] : [])],
   };
+}
+
+/** A call that is written with its query. */
+function called(text: string): Step {
+  const [call = "", query = ""] = text.split("?");
+  return { call, query: Object.fromEntries(new URLSearchParams(query)) };
 }
 
 function expected({ events, eventsAre, ...others }: Recorded["expect"]): Expected {

@@ -10,6 +10,7 @@ import { grown, line } from "./leaks/growth.ts";
 import { type Figures, heldBy, StoreFigures } from "./leaks/held.ts";
 import { disturbed, Load } from "./load.ts";
 import { EMPTY_DIRECTORY, observe } from "./observe.ts";
+import { Pace } from "./pace.ts";
 import { Works } from "./works.ts";
 
 export interface ChurnOptions {
@@ -25,6 +26,8 @@ export interface ChurnOptions {
 export interface ChurnResult {
   readonly acknowledged: number;
   readonly refused: number;
+  /** Of those, while no engine was disturbed: the machine was too busy for the database to answer in time. */
+  readonly slowed: number;
   /** What is wrong with answers, and what grew. */
   readonly wrong: readonly string[];
 }
@@ -41,7 +44,8 @@ export async function churnHosts(options: ChurnOptions): Promise<ChurnResult> {
   const random = new Random(seed);
   const history = new History();
   const hosts = new Hosts(folder, store, [`--import=${new URL("leaks/tell.ts", import.meta.url)}`]);
-  const works = new Works(history, random, { hosts: () => hosts.all, collecting: true });
+  using pace = new Pace(store.sql);
+  const works = new Works(history, random, { hosts: () => hosts.all, collecting: true, pace });
   await using figures = new StoreFigures(store);
   const looks = new Map<string, Figures[]>();
   const look = (who: string, found: Figures, minute: number) => {
@@ -75,5 +79,5 @@ export async function churnHosts(options: ChurnOptions): Promise<ChurnResult> {
   const { acknowledged, wrong } = history;
   const leaks = [...looks].flatMap(([who, found]) => grown(who, found));
   const { faults } = wrong.length === 0 ? await auditStore(folder, store) : { faults: [] };
-  return { acknowledged, refused: works.refused, wrong: [...wrong, ...leaks, ...faults] };
+  return { acknowledged, refused: works.refused, slowed: works.slowed, wrong: [...wrong, ...leaks, ...faults] };
 }

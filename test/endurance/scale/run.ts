@@ -79,11 +79,14 @@ async function killed(): Promise<readonly string[]> {
     return cycle === middle ? engines.failover : engines.next(random);
   };
   const options = { folder, store: engines.settings, seed, cycles, hosts: Number(values.hosts), disturb, report };
-  const { acknowledged, refused, kills, phases, faults, orphans, counts, wrong } = await scaleCycles(options);
+  const { acknowledged, refused, slowed, slowest, kills, phases, faults, orphans, counts, wrong } =
+    await scaleCycles(options);
   const within = Object.entries(phases).map(([phase, times]) => `${times} in ${phase}`);
   console.log(
     `${kills} kills (${within.join(", ")}), ${acknowledged} changes answered with success, ${refused} calls refused with 503 while an engine was away`,
   );
+  tellSlowed(slowed);
+  console.log(`the slowest answer of the database, outages included, took ${Math.round(slowest)} ms`);
   for (const [fault, times] of Object.entries(faults).sort()) console.log(`  ${fault}: ${times}`);
   console.log(`${orphans} objects that nothing lists were left behind, and swept`);
   for (const [command, count] of Object.entries(counts).sort()) console.log(`  ${command}: ${count}`);
@@ -96,9 +99,23 @@ async function churned(minutes: number): Promise<readonly string[]> {
   const { settings: store } = engines;
   const next = (random: Random) => engines.next(random);
   const hosts = Number(values.hosts);
-  const { acknowledged, refused, wrong } = await churnHosts({ folder, store, seed, minutes, hosts, next, report });
+  const { acknowledged, refused, slowed, wrong } = await churnHosts({
+    folder,
+    store,
+    seed,
+    minutes,
+    hosts,
+    next,
+    report,
+  });
   console.log(
     `${acknowledged} changes answered with success, ${refused} calls refused with 503 while an engine was away`,
   );
+  tellSlowed(slowed);
   return wrong;
+}
+
+function tellSlowed(slowed: number): void {
+  if (slowed > 0)
+    console.log(`${slowed} of them were refused while none was: the machine kept the database from answering in time`);
 }

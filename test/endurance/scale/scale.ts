@@ -8,6 +8,7 @@ import { History } from "./history.ts";
 import { Hosts } from "./hosts.ts";
 import { disturbed, Load } from "./load.ts";
 import { EMPTY_DIRECTORY, observe } from "./observe.ts";
+import { Pace } from "./pace.ts";
 import { PHASES, type Phase, Phases } from "./phases.ts";
 import { Works } from "./works.ts";
 
@@ -30,6 +31,10 @@ export interface ScaleOptions {
 export interface ScaleResult {
   readonly acknowledged: number;
   readonly refused: number;
+  /** Of those, while no engine was disturbed: the machine was too busy for the database to answer in time. */
+  readonly slowed: number;
+  /** Milliseconds of the slowest answer of the database, the time in which it was away included. */
+  readonly slowest: number;
   readonly kills: number;
   /** How many hosts were killed in each of these; in several at a time, or in none of them. */
   readonly phases: Readonly<Record<Phase, number>>;
@@ -53,7 +58,8 @@ export async function scaleCycles(options: ScaleOptions): Promise<ScaleResult> {
   const history = new History();
   const random = new Random(seed);
   const hosts = new Hosts(folder, store);
-  const works = new Works(history, random, { hosts: () => hosts.all, collecting });
+  using pace = new Pace(store.sql);
+  const works = new Works(history, random, { hosts: () => hosts.all, collecting, pace });
   let kills = 0;
   const phases = { add: 0, commit: 0, gc: 0, merge: 0 };
   using watch = new Phases(store.sql);
@@ -100,6 +106,18 @@ export async function scaleCycles(options: ScaleOptions): Promise<ScaleResult> {
   // After a failure the engines are as it left them.
   const { faults, orphans } = history.wrong.length === 0 ? await auditStore(folder, store) : { faults: [], orphans: 0 };
   const { acknowledged, wrong } = history;
-  const { refused, counts } = works;
-  return { acknowledged, refused, kills, phases, faults: disturbances, orphans, counts, wrong: [...wrong, ...faults] };
+  const { refused, slowed, counts } = works;
+  const { slowest } = pace;
+  return {
+    acknowledged,
+    refused,
+    slowed,
+    slowest,
+    kills,
+    phases,
+    faults: disturbances,
+    orphans,
+    counts,
+    wrong: [...wrong, ...faults],
+  };
 }

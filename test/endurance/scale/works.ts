@@ -2,6 +2,7 @@
 import type { Query, RpcServer } from "#test/support/rpc_server.ts";
 import type { Random } from "../fuzz/random.ts";
 import type { History, Value } from "./history.ts";
+import type { Pace } from "./pace.ts";
 
 /** A host that may be gone: its calls then reject. */
 export interface Host {
@@ -28,6 +29,7 @@ export interface WorksOptions {
   /** Those that run. */
   readonly hosts: () => readonly Host[];
   readonly collecting: boolean;
+  readonly pace: Pace;
 }
 
 /** A change, see `History.change`. */
@@ -60,6 +62,9 @@ export class Works {
   disturbed = false;
   /** Calls refused with 503. */
   refused = 0;
+  /** Of those, while all engines were there: the database took longer than hosts wait, as this process saw. */
+  slowed = 0;
+  readonly #pace: Pace;
   readonly #underWay = new Map<Host, Set<{ readonly command: string }>>();
   readonly #history: History;
   readonly #random: Random;
@@ -70,10 +75,11 @@ export class Works {
   #copies = 0;
   #removed = 0;
 
-  constructor(history: History, random: Random, { hosts: every, collecting }: WorksOptions) {
+  constructor(history: History, random: Random, { hosts: every, collecting, pace }: WorksOptions) {
     this.#history = history;
     this.#random = random;
     this.#every = every;
+    this.#pace = pace;
     this.#works = [
       [4, (host) => this.#add(host)],
       [2, (host) => this.#pin(host)],
@@ -109,6 +115,7 @@ export class Works {
   async ask(host: Host, command: string, query: Query = {}, { body, absent }: Sent = {}): Promise<Answer> {
     const { name, server } = host;
     const call = { command };
+    const begin = performance.now();
     const calls = this.#callsOf(host).add(call);
     const answer = await server
       .call(command, query, body && { data: body })
@@ -120,8 +127,11 @@ export class Works {
       return { text, absent: false };
     }
     if (absent?.test(text) === true) return { absent: true };
-    if (answer.status === 503 && this.disturbed) this.refused += 1;
-    else this.#history.fault(`${name} answered ${command} ${JSON.stringify(query)} with ${answer.status}: ${text}`);
+    const isSlow = !this.disturbed && this.#pace.wasSlowSince(begin);
+    if (answer.status === 503 && (this.disturbed || isSlow)) {
+      this.refused += 1;
+      if (isSlow) this.slowed += 1;
+    } else this.#history.fault(`${name} answered ${command} ${JSON.stringify(query)} with ${answer.status}: ${text}`);
     return { absent: false };
   }
 

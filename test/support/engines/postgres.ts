@@ -198,11 +198,22 @@ export class Postgres implements AsyncDisposable {
 
 const newFolder = (): string => mkdtempSync(join(tmpdir(), "modhost-postgres-data-"));
 
-/** To a process and all that it has started, which may have ended. */
+/** To a process and all that it has started, each of which leads a group of its own, and which may have ended. */
 function signal(pid: number, name: NodeJS.Signals): void {
+  for (const each of [pid, ...childrenOf(pid)]) {
+    try {
+      process.kill(-each, name);
+    } catch {
+      // They are gone.
+    }
+  }
+}
+
+/** None where the system does not tell. */
+function childrenOf(pid: number): number[] {
   try {
-    process.kill(-pid, name);
+    return readFileSync(`/proc/${pid}/task/${pid}/children`, "utf8").split(" ").filter(Boolean).map(Number);
   } catch {
-    // They are gone.
+    return [];
   }
 }

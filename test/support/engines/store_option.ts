@@ -1,10 +1,16 @@
 /** `--store shared` of the runners: their servers keep blocks and metadata in stores that several hosts could share. */
+import type { SharedStoreSettings } from "modhost/node";
 import { sharedStore } from "./shared_store.ts";
 
-/** What a server is started with, each call for another empty store. @throws Error for a store that there is not */
-export async function storeEnvironment(store: string | undefined): Promise<NodeJS.ProcessEnv> {
-  if (store === undefined || store === "own") return {};
+/** Those of an empty store, another with each call; undefined for the server's own. @throws Error for a store that there is not */
+export async function storeSettings(store: string | undefined): Promise<SharedStoreSettings | undefined> {
+  if (store === undefined || store === "own") return undefined;
   if (store !== "shared") throw new Error(`--store is own or shared, not ${store}`);
-  const { settings } = await sharedStore();
-  return { MODHOST_NODE_STORE: JSON.stringify(settings) };
+  return (await sharedStore()).settings;
+}
+
+/** What a server is started with, likewise. */
+export async function storeEnvironment(store: string | undefined): Promise<NodeJS.ProcessEnv> {
+  const settings = await storeSettings(store);
+  return settings === undefined ? {} : { MODHOST_NODE_STORE: JSON.stringify(settings) };
 }

@@ -15,9 +15,22 @@ interface Identity {
   readonly ID: string;
   readonly Addresses: readonly string[];
   readonly AgentVersion: string;
-  readonly ProtocolVersion: string;
+  /** Later nodes than those of version 0.9 have none. */
+  readonly ProtocolVersion?: string;
   readonly Protocols: readonly string[];
 }
+
+export interface RpcSettings {
+  /** Over which the node is met. */
+  readonly transport?: "tcp" | "quic-v1";
+  /** The group of commands that ask the routing table: `dht` of version 0.9, `routing` of later ones. */
+  readonly routing?: "dht" | "routing";
+}
+
+const loopback = {
+  tcp: /^\/ip4\/127\.0\.0\.1\/tcp\/\d+\/p2p\/[^/]+$/,
+  "quic-v1": /^\/ip4\/127\.0\.0\.1\/udp\/\d+\/quic-v1\/p2p\/[^/]+$/,
+};
 
 /** Milliseconds that any call may take, streams of messages apart. */
 const callWithin = 120_000;
@@ -29,23 +42,26 @@ export class Rpc {
   /** Where it is met, with its id. */
   readonly address: string;
   readonly identity: Identity;
+  readonly routing: "dht" | "routing";
   readonly #api: string;
 
-  private constructor(name: string, api: string, identity: Identity) {
+  private constructor(name: string, api: string, identity: Identity, settings: RpcSettings) {
+    const { transport = "tcp", routing = "dht" } = settings;
     this.name = name;
     this.#api = api;
+    this.routing = routing;
     this.identity = identity;
     this.id = identity.ID;
-    const tcp = identity.Addresses.find((one) => /^\/ip4\/127\.0\.0\.1\/tcp\/\d+\/p2p\/[^/]+$/.test(one));
-    if (tcp === undefined) throw new Error(`${name} is not on loopback: ${identity.Addresses.join(" ")}`);
-    this.address = tcp;
+    const own = identity.Addresses.find((one) => loopback[transport].test(one));
+    if (own === undefined) throw new Error(`${name} is not on loopback: ${identity.Addresses.join(" ")}`);
+    this.address = own;
   }
 
   /** `url` ends before `/api/v0`. */
-  static async of(name: string, url: string): Promise<Rpc> {
+  static async of(name: string, url: string, settings: RpcSettings = {}): Promise<Rpc> {
     const api = `${url}/api/v0`;
     const [identity] = await values<Identity>(await post(api, "id"));
-    return new Rpc(name, api, identity as Identity);
+    return new Rpc(name, api, identity as Identity, settings);
   }
 
   /** @throws Error with the text of a failure */

@@ -4,7 +4,7 @@ import { Readable } from "node:stream";
 import { base58btc } from "multiformats/bases/base58";
 import { keystream } from "#test/support/content.ts";
 import { type Report, untilRight } from "./report.ts";
-import type { Rpc } from "./rpc.ts";
+import type { Query, Rpc } from "./rpc.ts";
 
 /** Texts of the wire: as 0.9.0 has them, or each behind its multibase prefix. */
 export type Wire = "plain" | "multibase";
@@ -28,11 +28,12 @@ const textOf = (wire: Wire, data: string | undefined) =>
 const senderOf = (wire: Wire, from: string) =>
   wire === "plain" ? base58btc.baseEncode(Buffer.from(from, "base64")) : from;
 
-/** Every message of `from` reaches `to`, once and whole. */
+/** Every message of `from` reaches `to`, once and whole. `oneByOne`: each is sent when the one before has come. */
 export async function messagesCross(
   report: Report,
   [from, fromWire]: readonly [Rpc, Wire],
   [to, toWire]: readonly [Rpc, Wire],
+  oneByOne = false,
 ): Promise<void> {
   const topic = `talk of ${from.name}`;
   const ended = new AbortController();
@@ -57,7 +58,16 @@ export async function messagesCross(
       report.holds(`peers of the topic on ${node.name}`, peers, `with ${other.name}`, peers.includes(other.id));
     }
     const sent = Array.from({ length: messages }, (_, at) => `message ${at} of ${from.name} \u{1f344}`);
-    for (const text of sent) await say(from, fromWire, topic, text);
+    for (const [at, text] of sent.entries()) {
+      await say(from, fromWire, topic, text);
+      if (!oneByOne) continue;
+      await untilRight(
+        async () => received?.length ?? 0,
+        (count) => count > at,
+        10_000,
+        5,
+      );
+    }
     const texts = () => [...(received ?? [])].map(({ data }) => textOf(toWire, data)).sort();
     const got = await untilRight(
       async () => texts(),
@@ -101,11 +111,11 @@ async function subscribed(node: Rpc, wire: Wire, topic: string, signal: AbortSig
   return received;
 }
 
-/** A name of `from` leads `to` to content, and after it was changed to the new one. */
-export async function namesCross(report: Report, from: Rpc, to: Rpc, seed: number): Promise<void> {
-  const { key, name } = await named(from, to);
+/** A name of `from` leads `to` to content, and after it was changed to the new one. `options`: of `name/publish`. */
+export async function namesCross(report: Report, from: Rpc, to: Rpc, seed: number, options: Query = {}): Promise<void> {
+  const { key, name } = await named(from, `${to.name}-${seed}`);
   for (const change of [0, 1]) {
-    const path = await published(from, key, seed + change);
+    const path = await published(from, key, seed + change, options);
     const found = await untilRight(
       () => resolved(to, name),
       (answer) => answer === path,
@@ -119,7 +129,7 @@ export async function namesCross(report: Report, from: Rpc, to: Rpc, seed: numbe
 export async function namesFollowed(report: Report, from: Rpc, to: Rpc, seed: number): Promise<void> {
   const noTable = await to.all("dht/query", { arg: from.id }).then(() => "", messageOf);
   report.holds(`routing of ${to.name}`, noTable, "a refusal", noTable !== "");
-  const { key, name } = await named(from, to);
+  const { key, name } = await named(from, to.name);
   const before = await resolved(to, name);
   report.holds(`a name of ${from.name} that is not published`, before, "a refusal", /could not resolve/.test(before));
   const { Strings } = await to.one<{ Strings: readonly string[] }>("name/pubsub/subs", { "ipns-base": "b58mh" });
@@ -135,21 +145,21 @@ export async function namesFollowed(report: Report, from: Rpc, to: Rpc, seed: nu
 }
 
 /** A new key, and the name that it signs. */
-async function named(from: Rpc, to: Rpc): Promise<{ key: string; name: string }> {
-  const key = `name-${to.name}`;
+export async function named(from: Rpc, what: string): Promise<{ readonly key: string; readonly name: string }> {
+  const key = `name-${what}`;
   const { Id } = await from.one<{ Id: string }>("key/gen", { arg: key, type: "ed25519", "ipns-base": "b58mh" });
   return { key, name: Id };
 }
 
 /** @returns what the name stands for now */
-async function published(from: Rpc, key: string, seed: number): Promise<string> {
+export async function published(from: Rpc, key: string, seed: number, options: Query = {}): Promise<string> {
   const path = `/ipfs/${await from.add({ file: [...keystream(500, seed)] })}`;
-  await from.one("name/publish", { arg: path, key, lifetime: "1h" });
+  await from.one("name/publish", { arg: path, key, lifetime: "1h", ...options });
   return path;
 }
 
 /** The path, or why there is none. */
-const resolved = (on: Rpc, name: string): Promise<string> =>
+export const resolved = (on: Rpc, name: string): Promise<string> =>
   on.one<{ Path: string }>("name/resolve", { arg: name, nocache: "true" }).then(({ Path }) => Path, messageOf);
 
 const messageOf = (error: Error): string => error.message;

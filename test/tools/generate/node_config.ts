@@ -1,6 +1,7 @@
 /** `docs/reference/node-config.md`: the keys of the node's configuration and its profiles. */
 
 import type { ConfigKey } from "#node/storage/repo/config_key.ts";
+import { keptKeys } from "#node/storage/repo/kept_keys.ts";
 import { laterKeys } from "#node/storage/repo/later_keys.ts";
 import { profiles } from "#node/storage/repo/profiles.ts";
 import { configKeys } from "#node/storage/repo/schema.ts";
@@ -11,7 +12,7 @@ export function nodeConfigPage(): string {
   return page("The configuration of the node", "the table of keys and the profiles", [
     introduction,
     ...[...sections].map(([name, keys]) => `## ${name}\n\n${keysTable(keys)}`),
-    `## Keys of later versions\n\n${laterIntroduction}\n\n${laterTable()}`,
+    `## Keys of later versions\n\n${laterIntroduction}\n\n${laterTable()}\n\n${keptIntroduction}\n\n${keptTable()}`,
     `## Profiles\n\n${profilesIntroduction}\n\n${profilesTable()}`,
   ]);
 }
@@ -37,8 +38,16 @@ or false; \`priority\` is null, false or a positive number, lower first; \`strin
 const laterIntroduction = `Later versions of the reference (Kubo) have other keys for what version 0.9 sets elsewhere. Where a config has one of these,
 it counts, and not what it stands for, and applies as that does; null says nothing. Those for a choice of who starts the node wait
 for the next start. Besides, \`auto\` in \`Bootstrap\` and in
-\`DNS.Resolvers\` stands for what is built in, and \`API.Authorizations\` is honoured ([how](../../modules/mod_http_api/README.md#apiauthorizations)).
-All other keys of later versions are kept, without effect.`;
+\`DNS.Resolvers\` stands for what is built in, and \`API.Authorizations\` is honoured ([how](../../modules/mod_http_api/README.md#apiauthorizations)).`;
+
+const keptIntroduction =
+  "All other keys of Kubo 0.43 are kept, without effect. What is below one of these belongs to it:";
+
+const keptTable = () =>
+  table(
+    ["Key", "Why it has no effect"],
+    Object.entries(keptKeys).map(([path, reason]) => [code(path), reason]),
+  );
 
 /** Choices of whoever starts the node. */
 const choices: Readonly<Record<string, string>> = {

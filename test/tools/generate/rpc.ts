@@ -7,28 +7,26 @@ import {
   type Option,
   type TableNode,
 } from "#modules/mod_http_api/rpc/command.ts";
-import type { Level } from "#modules/mod_http_api/rpc/levels.ts";
-import { childrenAt, optionsAt } from "#modules/mod_http_api/rpc/listing.ts";
+import type { Dated } from "#modules/mod_http_api/rpc/levels.ts";
 import type { Scalar, Shape } from "#modules/mod_http_api/rpc/shape.ts";
 import type { Table } from "#modules/mod_http_api/rpc/table.ts";
 import { anchor, code, page, prose, table as rows } from "./markdown.ts";
 
 const source = "the declarations of the commands";
 
-/** Page name to text. */
-export function rpcPages({ root, level }: Table): Map<string, string> {
-  const tops = childrenAt(root, level).sort(byPath);
+/** Page name to text. What came with the level 0.43 is served at both, and stands beside the others. */
+export function rpcPages({ root }: Table): Map<string, string> {
+  const tops = [...root.children.values()].sort(byPath);
   const groups = tops.filter(({ children }) => children.size > 0);
   const singles = tops.filter(({ children }) => children.size === 0);
-  const commandsBelow = (node: TableNode) => documented(node, level);
   const pages = new Map<string, string>();
   const index = [...groups.map((top) => [top.name, [top]] as const), ["single", singles] as const];
   pages.set(
     "README.md",
     page("Commands of the RPC API", source, [
       introduction,
-      ...index.map(([name, nodes]) => `## ${titleOf(name)}\n\n${commandTable(name, nodes.flatMap(commandsBelow))}`),
-      `## Options of every command\n\n${optionTable(Object.fromEntries(optionsAt(root.entry, level)))}`,
+      ...index.map(([name, nodes]) => `## ${titleOf(name)}\n\n${commandTable(name, nodes.flatMap(documented))}`),
+      `## Options of every command\n\n${optionTable(root.entry.options)}`,
       answers,
     ]),
   );
@@ -42,7 +40,7 @@ export function rpcPages({ root, level }: Table): Map<string, string> {
       `${name}.md`,
       page(titleOf(name), source, [
         ...about.filter((text) => text !== "").map(prose),
-        ...nodes.flatMap(commandsBelow).map((each) => section(each, level)),
+        ...nodes.flatMap(documented).map(section),
       ]),
     );
   }
@@ -57,6 +55,9 @@ of \`application/symlink\` links. Where an argument may come from the body, each
 
 The effect of a command is for the scopes of [tokens](../../guides/operate/tokens.md): \`read\` looks, which may fetch and keep what is
 looked at; \`write\` changes what the node has, is told or does for others, ends it, runs a program, or hands out a private key.
+
+What is marked "Since 0.43" is of Kubo 0.43, and served at the level 0.9 as well. What the option \`api_level\` changes of the others is not
+shown here.
 
 A running host describes all of it, as OpenAPI 3.1, at \`GET /api/openapi.json\`.`;
 
@@ -85,11 +86,11 @@ interface Documented {
   readonly command: Command;
 }
 
-/** What a level lists from there on. */
-function documented(node: TableNode, level: Level): Documented[] {
+/** The commands from there on. */
+function documented(node: TableNode): Documented[] {
   const own = isCommand(node.entry) ? [{ path: node.path, command: node.entry }] : [];
-  const below = childrenAt(node, level).sort(byPath);
-  return [...own, ...below.flatMap((child) => documented(child, level))];
+  const below = [...node.children.values()].sort(byPath);
+  return [...own, ...below.flatMap(documented)];
 }
 
 function commandTable(name: string, commands: readonly Documented[]): string {
@@ -103,14 +104,12 @@ function commandTable(name: string, commands: readonly Documented[]): string {
   );
 }
 
-const marks = ({ experimental, deprecated }: Pick<Option, "experimental" | "deprecated">) =>
-  `${experimental === true ? " Experimental." : ""}${deprecated === true ? " Deprecated." : ""}`;
+const marks = ({ experimental, deprecated, since }: Pick<Option, "experimental" | "deprecated"> & Dated) =>
+  `${since === undefined ? "" : ` Since ${since}.`}${experimental === true ? " Experimental." : ""}${deprecated === true ? " Deprecated." : ""}`;
 
-function section({ path, command }: Documented, level: Level): string {
+function section({ path, command }: Documented): string {
   const { arguments: declared, file, group } = command;
-  const options = Object.fromEntries(
-    [command, ...(group === undefined ? [] : [group])].flatMap((entry) => optionsAt(entry, level)),
-  );
+  const options = { ...command.options, ...group?.options };
   const shown = Object.values(options).some(({ hidden }) => hidden !== true);
   const parts = [
     `## ${path}`,

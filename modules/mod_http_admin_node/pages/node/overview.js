@@ -22,6 +22,7 @@ import {
 import { useState } from "preact/hooks";
 import { Offline } from "../parts.js";
 import { Jobs } from "./jobs.js";
+import { SharedStore } from "./store.js";
 
 /** @param {number} share @returns {"plain" | "warn" | "bad"} */
 const toneOf = (share) => (share > 0.95 ? "bad" : share > 0.8 ? "warn" : "plain");
@@ -34,6 +35,7 @@ export default function Node() {
       <${Offline} online=${data.online} />
       <${Now} />
       <${Repo} repo=${data.repo} path=${data.path} onChange=${status.reload} />
+      <${SharedStore} />
       <${Jobs} />
       <${Identity} status=${data} />
     `}<//>

@@ -10,6 +10,7 @@ import {
   takeOptions,
   takeOwn,
 } from "../../../../core/cli/index.ts";
+import { levelOf } from "./level.ts";
 import { dataFolder, program, repoFolder, repoOptions } from "./repo.ts";
 
 /** Resolves to the exit code. @throws UsageError, or Error with the reason of the failure */
@@ -20,7 +21,7 @@ export async function call(context: CommandContext, words: readonly string[]): P
   const { help, rest: asked } = takeOwn(ordered);
   if (help) {
     const { tableHelp } = await import("./help.ts");
-    context.stdout.write(tableHelp(asked));
+    context.stdout.write(tableHelp(asked, await levelOf(context)));
     return 0;
   }
   if (findOptions(ordered, { api: { type: "string", help: "" } }).length > 0)

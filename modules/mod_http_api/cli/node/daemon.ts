@@ -1,6 +1,7 @@
 /** `modhost node daemon`: output, files, signals and exit codes are those that launchers of go-ipfs expect. */
 import { rmSync } from "node:fs";
 import { type Command, outliveReaders, serve } from "../../../../core/cli/index.ts";
+import { levelOf } from "./level.ts";
 import { apiFiles, repoFolder } from "./repo.ts";
 
 export const daemon: Command = {
@@ -43,9 +44,11 @@ export const daemon: Command = {
     outliveReaders(stdout, context.stderr);
     // Loaded here alone: other commands of the program do not pay for the library.
     const { versionFacts } = await import("modhost/node");
-    const { version, repo, system, golang } = versionFacts();
+    const { system, golang } = versionFacts();
+    const { levels } = await import("../../rpc/levels.ts");
+    const { title, version, repo } = levels[await levelOf(context)].traits;
     stdout.write(
-      `Initializing daemon...\ngo-ipfs version: ${version}\nRepo version: ${repo}\n` +
+      `Initializing daemon...\n${title} version: ${version}\nRepo version: ${repo}\n` +
         `System version: ${system}\nGolang version: ${golang}\n`,
     );
     const { Daemon } = await import("./service.ts");

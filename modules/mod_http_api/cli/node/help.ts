@@ -9,18 +9,18 @@ import {
   usageOf,
 } from "../../../../core/cli/index.ts";
 import { table } from "../../commands/index.ts";
-import { childrenAt } from "../../rpc/listing.ts";
+import type { LevelName } from "../../rpc/levels.ts";
 import { openApi } from "../../rpc/openapi.ts";
 import { program, sharedOptions } from "./repo.ts";
 
 /** Commands and groups under the headings of the reference; those that it does not show come last. */
 const headings: Readonly<Record<string, readonly string[]>> = {
   "Basic commands": ["init", "add", "cat", "get", "ls", "refs"],
-  "Data structure commands": ["dag", "files", "files chroot", "block", "cid"],
+  "Data structure commands": ["dag", "files", "files chroot", "block", "cid", "multibase"],
   "Advanced commands": [
     ...["daemon", "migrate", "mount", "resolve", "name", "key", "dns", "pin", "repo", "stats", "p2p", "filestore"],
   ],
-  "Network commands": ["id", "bootstrap", "swarm", "dht", "ping", "diag", "bitswap", "pubsub"],
+  "Network commands": ["id", "bootstrap", "swarm", "routing", "dht", "ping", "diag", "bitswap", "pubsub"],
   "Tool commands": ["config", "version", "update", "commands", "log", "shutdown"],
 };
 
@@ -34,25 +34,30 @@ export function nodeHelp(command: Command, own: readonly Command[]): string {
     rows: names.map((name) => rows.get(name) ?? [name]),
   }));
   const { enc: _, ...options } = { ...sharedOptions, ...callOptions };
-  const more = `${program} COMMAND --help, or ${program} help COMMAND, tells more about a command.`;
+  const more = [
+    `${program} COMMAND --help, or ${program} help COMMAND, tells more about a command.`,
+    "[0.43]: came with Kubo 0.43; it is served whatever the option api_level says.",
+  ].join("\n");
   return commandHelp({ ...command, options, about: more }, {}, "modhost", sections);
 }
 
 /** Help on a command of the table, or on a group of them. @throws UsageError when there is none of that name */
-export const tableHelp = (words: readonly string[]): string => helpText(surface(), words, program);
+export const tableHelp = (words: readonly string[], level: LevelName): string =>
+  helpText(surface(level), words, program);
 
-/** Every command of the table. */
-export const surface = () => surfaceOf(openApi(table));
+/** Every command that is served at a level. */
+export const surface = (level: LevelName = "0.9") => surfaceOf(openApi(table.at(level), { served: true }));
 
 const ownRow = ({ name, arguments: taken = "", help }: Command) => [`${name} ${taken}`.trimEnd(), help];
 
 /** A row for each command and group at the top of the table, by name. */
 function tableRows(): (readonly [name: string, row: readonly string[]])[] {
   const commands = surface();
-  return childrenAt(table.root, table.level).map(({ name, entry, children }) => {
+  return [...table.root.children.values()].map(({ name, entry, children }) => {
     const command = commands.get(name);
     const usage = command === undefined || children.size > 0 ? name : usageOf(command);
     const marks = entry.deprecated === true ? " (deprecated)" : entry.experimental === true ? " (experimental)" : "";
-    return [name, [usage, entry.help.replace(/\.$/, "") + marks]];
+    const since = entry.since === undefined ? "" : ` [${entry.since}]`;
+    return [name, [usage, entry.help.replace(/\.$/, "") + marks + since]];
   });
 }

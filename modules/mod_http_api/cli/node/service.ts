@@ -6,6 +6,7 @@ import { createHost, type Host, loadConfig, reasonOf } from "../../../../core/in
 import { urlOf } from "../../http/addresses.ts";
 import type { HttpApi } from "../../index.ts";
 import { readFlags } from "./flags.ts";
+import { agentOf } from "./level.ts";
 import { logSettings, setLevels } from "./logging.ts";
 import { makeRepo } from "./making.ts";
 import { refusalOf, requireAddresses } from "./refusals.ts";
@@ -70,6 +71,7 @@ export class Daemon implements Service {
     const opening = createNode({
       repo,
       data: dataFolder(context),
+      agent: await agentOf(context),
       init: false,
       onNotice,
       signal: this.#stop.signal,

@@ -5,6 +5,7 @@ import { join } from "node:path";
 import { createNode, isRepo } from "modhost/node";
 import { type CommandContext, callRpc, serverWithin } from "../../../../core/cli/index.ts";
 import { createHost } from "../../../../core/index.ts";
+import { levelOf } from "./level.ts";
 import { program } from "./repo.ts";
 import { serving } from "./serving.ts";
 
@@ -35,7 +36,7 @@ async function callOn(
 ): Promise<number> {
   const node = await createNode({ ...place, init, offline: true });
   const host = createHost({
-    config: { modules_enabled: ["http"] },
+    config: { modules_enabled: ["http"], api_level: await levelOf(context) },
     modules: serving(node, { trusted: true }),
     listen: false,
     log: { level: "error", destination: context.stderr },

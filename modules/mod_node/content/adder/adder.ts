@@ -42,8 +42,9 @@ export interface AdderOptions {
    */
   readonly references?: boolean | undefined;
   readonly signal?: AbortSignal | undefined;
-  /** Announce nothing. */
   readonly offline?: boolean | undefined;
+  /** Announce nothing, as with `offline`. */
+  readonly mute?: boolean | undefined;
 }
 
 /** Events that may wait for the disk or the reader before no more entries are taken in. */
@@ -183,7 +184,7 @@ class AddSession {
           await this.#deps.sync();
           if (this.#options.pin) await this.#deps.pins.keep(roots, this.#options.pinName);
         });
-        if (this.#options.offline !== true) this.#deps.announce?.(roots);
+        if (this.#options.offline !== true && this.#options.mute !== true) this.#deps.announce?.(roots);
         this.#released += events.length;
         this.#changed.notify();
       }

@@ -17,8 +17,10 @@ export interface SizeSharding {
 
 type Values = Pick<ConfigFile, "value">;
 
-/** @throws NodeError that names a key with a value of no use */
-export function shardingBySize(config: Values): SizeSharding {
+/** As a node begins with it. @throws NodeError that names a key of `Import` with a value of no use */
+export function shardingAtStart(config: Values): SizeSharding {
+  const layout = config.value("Import.UnixFSDAGLayout");
+  if (!layouts.includes(layout)) throw wrong("UnixFSDAGLayout", `must be balanced or trickle, got ${layout}`);
   const fanout = config.value("Import.UnixFSHAMTDirectoryMaxFanout") ?? SHARD_WIDTH;
   if (!isFanout(fanout)) {
     throw wrong("UnixFSHAMTDirectoryMaxFanout", `must be a power of 2, between 8 and 1024 (got ${fanout})`);
@@ -27,6 +29,14 @@ export function shardingBySize(config: Values): SizeSharding {
   if (!isEstimate(estimate)) {
     throw wrong("UnixFSHAMTDirectorySizeEstimation", `must be one of ${sizeEstimates.join(", ")}, got ${estimate}`);
   }
+  return shardingBySize(config);
+}
+
+/** As it is written now; as in the reference, a word that is none of those known is looked at at the next start. */
+export function shardingBySize(config: Values): SizeSharding {
+  const fanout = config.value("Import.UnixFSHAMTDirectoryMaxFanout") ?? SHARD_WIDTH;
+  const word = config.value("Import.UnixFSHAMTDirectorySizeEstimation") ?? "";
+  const estimate = isEstimate(word) ? word : "links";
   const threshold = parseSize(config.value("Import.UnixFSHAMTDirectorySizeThreshold") || DEFAULT_THRESHOLD);
   const maxLinks = Math.max(0, config.value("Import.UnixFSDirectoryMaxLinks") ?? 0);
   return { sharded: { estimate, threshold, maxLinks }, fanout };
@@ -37,16 +47,14 @@ type ImportOptions = Pick<
   "chunker" | "cidVersion" | "hash" | "rawLeaves" | "trickle" | "maxFileLinks" | "mode" | "mtime"
 >;
 
-/** Options of an import, with those that were not given as the configuration says them. @throws NodeError */
+/** Options of an import, with those that were not given as the configuration says them. */
 export function withImportConfig<T extends ImportOptions>(given: T, config: Values): T {
-  const layout = config.value("Import.UnixFSDAGLayout");
-  if (!layouts.includes(layout)) throw wrong("UnixFSDAGLayout", `must be balanced or trickle, got ${layout}`);
   return {
     ...given,
     chunker: given.chunker ?? config.value("Import.UnixFSChunker") ?? undefined,
     ...cidDefaults(given, config),
     rawLeaves: given.rawLeaves ?? config.value("Import.UnixFSRawLeaves") ?? undefined,
-    trickle: given.trickle ?? layout === "trickle",
+    trickle: given.trickle ?? config.value("Import.UnixFSDAGLayout") === "trickle",
     maxFileLinks: given.maxFileLinks || (config.value("Import.UnixFSFileMaxLinks") ?? undefined),
   };
 }

@@ -1,9 +1,10 @@
 /** Turns the options of an add into settings, with the reference's rules for CID versions and its refusals. */
+import type { Names } from "../../formats/cid/codecs.ts";
 import { type HashFunction, hashNamed, sha256 } from "../../formats/cid/hashes.ts";
 import type { Chunker } from "../../formats/unixfs/chunker/chunker.ts";
 import { parseChunker } from "../../formats/unixfs/chunker/parse.ts";
 import type { UnixTime } from "../../formats/unixfs/format.ts";
-import { NodeError } from "../../util/errors.ts";
+import { failure, NodeError } from "../../util/errors.ts";
 import type { AddSettings } from "../unixfs/add.ts";
 import { isFanout } from "../unixfs/shard.ts";
 import type { Sharding } from "../unixfs/sharding.ts";
@@ -14,9 +15,13 @@ export interface AddOptions {
   readonly cidVersion?: number | undefined;
   /** Name of a hash function, in any letter case. */
   readonly hash?: string | undefined;
+  /** Those that hash functions have. */
+  readonly names?: Names;
   readonly rawLeaves?: boolean | undefined;
   readonly inline?: boolean | undefined;
   readonly inlineLimit?: number | undefined;
+  /** Greatest one that is taken, in bytes. */
+  readonly maxInline?: number | undefined;
   readonly nocopy?: boolean | undefined;
   readonly trickle?: boolean | undefined;
   readonly wrap?: boolean | undefined;
@@ -44,8 +49,11 @@ const MIN_FILE_LINKS = 2;
 
 /** @throws NodeError for options that exclude each other. An invalid chunker fails with the first file. */
 export function addSettings(options: AddOptions): AddSettings {
-  const { inline = false, inlineLimit = 32, nocopy = false } = options;
-  const hash = hashOf(options.hash);
+  const { inline = false, inlineLimit = 32, maxInline = Number.POSITIVE_INFINITY, nocopy = false } = options;
+  if (inline && inlineLimit > maxInline) {
+    throw new NodeError(`inline-limit ${inlineLimit} exceeds maximum allowed size of ${maxInline} bytes`);
+  }
+  const hash = hashOf(options.hash, options.names);
   if (nocopy && options.rawLeaves === false) {
     throw new NodeError("nocopy option requires '--raw-leaves' to be enabled as well");
   }
@@ -93,11 +101,11 @@ function fileLinks(given: number | undefined): number | undefined {
 }
 
 /** A hash function by name, in any letter case. @throws NodeError */
-export function hashOf(name: string | undefined): HashFunction {
+export function hashOf(name: string | undefined, names?: Names): HashFunction {
   if (name === undefined) return sha256;
   const lower = name.toLowerCase();
-  const hash = hashNamed(lower);
-  if (hash === undefined) throw new NodeError(`unrecognized hash function: ${lower}`);
+  const hash = hashNamed(lower, names);
+  if (hash === undefined) throw failure("HASH_UNKNOWN", { name: lower });
   return hash;
 }
 

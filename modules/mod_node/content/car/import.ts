@@ -5,6 +5,7 @@ import { hashCoded, hashUnavailable, identity, multihash, requireAllowed } from 
 import { makeCid } from "../../formats/cid/make.ts";
 import { linksWithTurns } from "../../formats/ipld/links.ts";
 import type { BlockService } from "../../storage/blockstore/block_service.ts";
+import { requireSize } from "../../storage/blockstore/make_block.ts";
 import type { Block } from "../../storage/blockstore/store.ts";
 import { NodeError } from "../../util/errors.ts";
 import { type CarPart, readCar } from "./read.ts";
@@ -22,18 +23,24 @@ export interface CarCounts {
   bytes: number;
 }
 
+export interface ImportOptions {
+  /** Is added to. */
+  readonly counts?: CarCounts | undefined;
+  /** Bytes of the greatest block that is taken; any by default. */
+  readonly maxBlock?: number | undefined;
+}
+
 /**
  * Checks and stores every block of an archive as it comes, in constant memory. A piece of the source is no longer used
  * when the next one is requested.
  *
- * @param counts is added to
  * @returns the roots of the header
  * @throws NodeError at the first fault; blocks before it may be stored
  */
 export async function importCar(
   blocks: BlockService,
   source: AsyncIterable<Uint8Array>,
-  counts: CarCounts = { blocks: 0, bytes: 0 },
+  { counts = { blocks: 0, bytes: 0 }, maxBlock }: ImportOptions = {},
 ): Promise<readonly CID[]> {
   const roots: CID[] = [];
   const running: Promise<void>[] = [];
@@ -43,7 +50,7 @@ export async function importCar(
     })) {
       counts.blocks += batch.length;
       for (const { bytes } of batch) counts.bytes += bytes.length;
-      const work = checkAndPut(blocks, batch);
+      const work = checkAndPut(blocks, batch, maxBlock);
       // The rejection is seen when the batch is awaited in order.
       work.catch(() => {});
       running.push(work);
@@ -77,7 +84,8 @@ async function* batchesOf(
   if (batch.length > 0) yield batch;
 }
 
-async function checkAndPut(blocks: BlockService, batch: readonly Block[]): Promise<void> {
+async function checkAndPut(blocks: BlockService, batch: readonly Block[], maxBlock?: number): Promise<void> {
+  for (const block of batch) requireBlockSize(block, maxBlock);
   const checks: Promise<void>[] = [];
   for (const block of batch) {
     const check = checkHash(block);
@@ -90,6 +98,15 @@ async function checkAndPut(blocks: BlockService, batch: readonly Block[]): Promi
   }
   // As in the reference: what an archive brings is left to the reprovider.
   await blocks.put(batch, { offline: true });
+}
+
+/** @throws NodeError that names the block */
+function requireBlockSize({ cid, bytes }: Block, maxBlock: number | undefined): void {
+  try {
+    requireSize(bytes, maxBlock);
+  } catch (error) {
+    throw new NodeError(`import failed at block "${cid}": ${(error as Error).message}`, { cause: error });
+  }
 }
 
 /** Checks small blocks synchronously. @throws NodeError when the bytes do not fit the CID */

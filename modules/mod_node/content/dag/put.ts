@@ -89,7 +89,7 @@ export function nodeMaker(inputName: string, format: string, hashName: string): 
 export function codecNodeMaker(inputCodec: string, storeCodec: string, hashName: string): MakeNode {
   const input = multicodecNamed(inputCodec);
   const codec = multicodecNamed(storeCodec);
-  const hash = hashName === "" ? sha256 : hashNamed(hashName);
+  const hash = hashName === "" ? sha256 : hashNamed(hashName, "multicodec");
   if (hash === undefined) throw new NodeError(`unknown multicodec: ${quote(hashName)}`);
   return async (bytes) => {
     const value = await inSlices(decodeBlockSteps(input, bytes));

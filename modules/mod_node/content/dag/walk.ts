@@ -21,6 +21,8 @@ export interface WalkOptions {
   readonly lenient?: boolean | undefined;
   /** Called for missing and malformed blocks, which then do not end the walk. */
   readonly failed?: ((cid: CID, error: NodeError) => void) | undefined;
+  /** Whether a block's links are followed; all are by default. */
+  readonly follows?: ((cid: CID, bytes: Uint8Array) => boolean) | undefined;
   /** The pool that `read` takes its buffers from: one that is not large, and has links, is not returned to it. */
   readonly buffers?: BufferPool | undefined;
   readonly signal?: AbortSignal | undefined;
@@ -42,7 +44,7 @@ const TURN_STEPS = 1024;
 
 /** Every block of the DAG below `root`, which comes first, each once. */
 export async function* walk(root: CID, options: WalkOptions): AsyncGenerator<WalkedBlock, void, undefined> {
-  const { read, seen = new CidSet(), skipLeaves = false, lenient = false, failed, buffers, signal } = options;
+  const { read, seen = new CidSet(), skipLeaves = false, lenient = false, failed, follows, buffers, signal } = options;
   const wanted = (cid: CID) => !(skipLeaves && cid.code === raw);
   const stack: CID[] = [root];
   // By key: a block that is linked several times is requested once.
@@ -88,7 +90,7 @@ export async function* walk(root: CID, options: WalkOptions): AsyncGenerator<Wal
           yield { cid, bytes };
           if (!lenient) throw found;
         } else {
-          links = lasting(found, bytes, buffers);
+          links = follows?.(cid, bytes) === false ? [] : lasting(found, bytes, buffers);
           yield { cid, bytes };
         }
       } catch (error) {

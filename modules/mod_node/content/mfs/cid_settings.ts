@@ -1,5 +1,6 @@
 /** The form of CIDs in MFS: as options say, or as existing nodes have it. */
 import type { CID } from "multiformats/cid";
+import type { Names } from "../../formats/cid/codecs.ts";
 import { hashCoded, hashUnavailable } from "../../formats/cid/hashes.ts";
 import { failure, NodeError } from "../../util/errors.ts";
 import { hashOf } from "../adder/settings.ts";
@@ -10,6 +11,7 @@ export interface CidOptions {
   readonly version?: number | undefined;
   /** Name of a hash function, in any letter case; it turns version 0 into 1. */
   readonly hash?: string | undefined;
+  readonly names?: Names;
 }
 
 /** Undefined when no option was given. @throws NodeError for an unknown version or an unusable hash function */
@@ -18,7 +20,7 @@ export function cidSettings(options: CidOptions): CidSettings | undefined {
   if (options.version === undefined && name === undefined) return undefined;
   const version = name !== undefined && given === 0 ? 1 : given;
   if (version !== 0 && version !== 1) throw new NodeError(`unknown CID version: ${version}`);
-  const hash = hashOf(name);
+  const hash = hashOf(name, options.names);
   if (!hash.allowed) throw failure("HASH_INSECURE");
   if (hash.digest === undefined) throw hashUnavailable(hash.code);
   return { version, hash };

@@ -4,7 +4,7 @@
  */
 import type { CID } from "multiformats/cid";
 import { raw } from "../../formats/cid/codecs.ts";
-import { SizeChunker } from "../../formats/unixfs/chunker/chunker.ts";
+import { type Chunker, SizeChunker } from "../../formats/unixfs/chunker/chunker.ts";
 import { defaultChunkSize } from "../../formats/unixfs/chunker/parse.ts";
 import type { ModeAndTime, UnixTime } from "../../formats/unixfs/format.ts";
 import { NodeError } from "../../util/errors.ts";
@@ -37,26 +37,35 @@ interface Open extends ModeAndTime {
 const sizeOf = ({ data, parts }: Pick<Open, "data" | "parts">): number =>
   parts.reduce((sum, { filesize }) => sum + filesize, data?.length ?? 0);
 
+/** How what is appended becomes leaves. */
+export interface NewLeaves {
+  /** Whether they are raw blocks; by default the CID version of the file decides. */
+  readonly rawLeaves?: boolean | undefined;
+  /** By default chunks of 256 KiB. */
+  readonly chunker?: (() => Chunker) | undefined;
+}
+
 export class FileEditor {
   readonly #cid: CID;
   readonly #root: Open;
   readonly #read: ReadBlock;
   readonly #sink: BlockSink;
   readonly #rawLeaves: boolean;
+  readonly #chunker: () => Chunker;
   /** The root, and the nodes below it that were opened and not built again. */
   readonly #opened: Set<Open>;
 
   /**
-   * `rawLeaves` is for new leaves; by default the CID version of the file decides. Whenever `read` is called,
-   * everything that was built is in the sink and below `cids`. @throws NodeError
+   * Whenever `read` is called, everything that was built is in the sink and below `cids`. @throws NodeError
    */
-  constructor(root: UnixfsNode, read: ReadBlock, sink: BlockSink, rawLeaves?: boolean) {
+  constructor(root: UnixfsNode, read: ReadBlock, sink: BlockSink, { rawLeaves, chunker }: NewLeaves = {}) {
     this.#cid = root.cid;
     this.#root = openNode(root);
     this.#opened = new Set([this.#root]);
     this.#read = read;
     this.#sink = sink;
     this.#rawLeaves = rawLeaves ?? root.cid.version > 0;
+    this.#chunker = chunker ?? (() => new SizeChunker(defaultChunkSize));
   }
 
   /** Of the file, in bytes. */
@@ -80,17 +89,24 @@ export class FileEditor {
   }
 
   append(content: AsyncIterable<Uint8Array>): Promise<void> {
-    return this.#append(content, defaultChunkSize);
+    return this.#append(content, this.#chunker);
   }
 
   /** Appends zeros up to a size. */
   async extend(size: number, signal: AbortSignal | undefined): Promise<void> {
-    if (size > this.size) await this.#append(zerosOf(size - this.size, signal), ZERO_CHUNK);
+    if (size > this.size) await this.#append(zerosOf(size - this.size, signal), () => new SizeChunker(ZERO_CHUNK));
   }
 
-  /** Hands the root to the sink and describes it. A file that has a time and has become another one has changed now. */
-  async finish(): Promise<FilePart> {
+  /**
+   * Hands the root to the sink and describes it. A file that has a time and has become another one has changed now.
+   *
+   * @param joinsLeaf a root with one raw leaf, and neither mode nor time, gives way to that leaf, where new leaves are raw
+   */
+  async finish(joinsLeaf = false): Promise<FilePart> {
     const root = this.#root;
+    const [only, second] = root.parts;
+    const isBare = !root.raw && !root.data?.length && root.mode === undefined && root.mtime === undefined;
+    if (joinsLeaf && this.#rawLeaves && isBare && only?.cid.code === raw && second === undefined) return only;
     if (root.mtime !== undefined) {
       const { cid } = await this.#build(root, () => undefined);
       if (!cid.equals(this.#cid)) root.mtime = unixNow();
@@ -154,13 +170,12 @@ export class FileEditor {
     }
   }
 
-  async #append(content: AsyncIterable<Uint8Array>, chunkSize: number): Promise<void> {
+  async #append(content: AsyncIterable<Uint8Array>, chunker: () => Chunker): Promise<void> {
     const root = this.#root;
     const { settings } = root;
     // Leaves are built ahead of use. A peer that has the nodes they are appended to must be awaited before there are
     // any.
     await this.#openLast(root);
-    const chunker = () => new SizeChunker(chunkSize);
     const leaves = new Leaves(
       content,
       { ...settings, chunker, rawLeaves: this.#rawLeaves, leafType: "Raw" },

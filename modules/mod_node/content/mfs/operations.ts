@@ -4,7 +4,7 @@ import { raw } from "../../formats/cid/codecs.ts";
 import { cumulativeSize } from "../../formats/dag_pb/dag_pb.ts";
 import { encodeUnixfs, type ModeAndTime } from "../../formats/unixfs/format.ts";
 import type { ReadOptions } from "../../storage/blockstore/block_service.ts";
-import { NodeError } from "../../util/errors.ts";
+import { failure, NodeError } from "../../util/errors.ts";
 import type { ReadBlock } from "../dag/reader.ts";
 import { type BlockSink, type Built, buildNode, type CidSettings, defaultCid } from "../unixfs/build.ts";
 import { duplicateEntry } from "../unixfs/directory.ts";
@@ -110,10 +110,7 @@ export async function copy(files: Namespace, source: Source, dest: NamespacePath
     if (name === undefined) throw new NodeError(`${to}: cannot create file with empty name`);
     const above = into ? dest : parentOf(dest);
     // A block that cannot be an entry is refused before it becomes one, and before anything is made for it.
-    const check = () =>
-      prefixFailure(`cp: cannot flush the created file ${text}`, async () => {
-        kindOf(link.cid, await files.readLocal(link.cid));
-      });
+    const check = async () => requireEntry(link.cid, await files.readLocal(link.cid), text);
     if (options.parents) {
       await check();
       await prefixFailure(to, () => make(files, root, above, { parents: true, settings: undefined }));
@@ -127,6 +124,16 @@ export async function copy(files: Namespace, source: Source, dest: NamespacePath
     }
     return prefixFailure(to, () => folder.replace({ name, ...link }));
   });
+}
+
+/** @throws NodeError NOT_AN_ENTRY for a block that MFS cannot hold */
+function requireEntry(cid: CID, bytes: Uint8Array, path: string): void {
+  try {
+    kindOf(cid, bytes);
+  } catch (error) {
+    if (!(error instanceof NodeError)) throw error;
+    throw failure("NOT_AN_ENTRY", { path, reason: error.message, codec: cid.code }, error);
+  }
 }
 
 async function sourceLink(files: Namespace, root: Folder, at: Source["at"]) {

@@ -1,5 +1,6 @@
 /** Writes into a file of MFS. */
 
+import type { Chunker } from "../../formats/unixfs/chunker/chunker.ts";
 import { encodeUnixfs } from "../../formats/unixfs/format.ts";
 import type { ReadOptions } from "../../storage/blockstore/block_service.ts";
 import type { PreemptibleBatch } from "../../storage/blockstore/preemptible_batch.ts";
@@ -29,6 +30,10 @@ export interface WriteOptions extends ChangeOptions {
   readonly truncate: boolean;
   /** Whether new leaves are raw blocks; by default they are in files of CID version 1. */
   readonly rawLeaves: boolean | undefined;
+  /** Cuts what is appended; by default into chunks of 256 KiB. */
+  readonly chunker?: (() => Chunker) | undefined;
+  /** A file with one raw leaf is that leaf. */
+  readonly joinsLeaf?: boolean | undefined;
   /** For a new file and new directories; by default those of the parent directory. */
   readonly settings: CidSettings | undefined;
 }
@@ -116,7 +121,10 @@ function fileOf({ text }: NamespacePath, found: Folder | FileEntry): FileEntry {
   return found;
 }
 
-type EditOptions = Pick<WriteOptions, "offset" | "truncate" | "rawLeaves" | "signal" | "offline">;
+type EditOptions = Pick<
+  WriteOptions,
+  "offset" | "truncate" | "rawLeaves" | "chunker" | "joinsLeaf" | "signal" | "offline"
+>;
 
 /**
  * Builds the edited file, wherever its entry is; `guard` protects the old and the new blocks. Undefined when nothing
@@ -140,7 +148,7 @@ async function editInBatch(
   files: Namespace,
   file: UnixfsNode,
   content: ByteReader,
-  { offset, truncate, rawLeaves, ...options }: EditOptions,
+  { offset, truncate, rawLeaves, chunker, joinsLeaf, ...options }: EditOptions,
   guard: GcGuard,
   batch: PreemptibleBatch,
 ): Promise<Built | undefined> {
@@ -150,7 +158,7 @@ async function editInBatch(
     await batch.flush();
     return read(cid);
   };
-  const editor = new FileEditor(file, readBack, batch.add, rawLeaves);
+  const editor = new FileEditor(file, readBack, batch.add, { rawLeaves, chunker });
   guard.protect(() => editor.cids());
   const cut = truncate && editor.size > 0;
   if (cut) await editor.truncate();
@@ -160,7 +168,7 @@ async function editInBatch(
   if (!cut && !gap && !filled) return undefined;
   await editor.overwrite(offset, content);
   if (await content.more()) await editor.append(content.rest());
-  const edited = await editor.finish();
+  const edited = await editor.finish(joinsLeaf);
   // Content that may not fit on the disk is made durable before the file refers to it: a write that fails changes
   // nothing.
   await batch.flushThen(async () => {

@@ -3,7 +3,7 @@ import type { CID } from "multiformats/cid";
 import { CidSet } from "../../formats/cid/set.ts";
 import { parseCid } from "../../formats/cid/text.ts";
 import type { BlockService } from "../../storage/blockstore/block_service.ts";
-import { pagedRange } from "../../storage/metadata/paged_range.ts";
+import { keyPages, pagedRange } from "../../storage/metadata/paged_range.ts";
 import type { MetadataStore, MetadataWriter } from "../../storage/metadata/store.ts";
 import type { SharedLock } from "../../util/async/shared_lock.ts";
 import { NodeError } from "../../util/errors.ts";
@@ -16,8 +16,8 @@ export type PinMode = "recursive" | "direct";
 export interface FetchOptions {
   readonly signal?: AbortSignal | undefined;
   readonly offline?: boolean | undefined;
-  /** Called with the number of blocks found so far. */
-  readonly progress?: ((blocks: number) => void) | undefined;
+  /** Called with the number of blocks found so far, and their bytes. */
+  readonly progress?: ((blocks: number, bytes: number) => void) | undefined;
 }
 
 export interface PinOptions extends FetchOptions {
@@ -121,8 +121,13 @@ export class Pins {
 
   /** The same as the texts of their CIDs, for who shows a few of many. */
   async *texts(mode: PinMode): AsyncGenerator<string, void, undefined> {
+    for await (const page of this.pagesOfTexts(mode)) yield* page;
+  }
+
+  /** The same in pages, for who shows all of them. */
+  async *pagesOfTexts(mode: PinMode): AsyncGenerator<readonly string[], void, undefined> {
     const prefix = pinPrefix(mode);
-    for await (const [found] of pagedRange(this.#metadata, prefix)) yield found.slice(prefix.length);
+    for await (const page of keyPages(this.#metadata, prefix)) yield page.map((key) => key.slice(prefix.length));
   }
 
   /**
@@ -151,6 +156,21 @@ export class Pins {
   /** What a pin is called; "" where it has no name. */
   async name(cid: CID): Promise<string> {
     return Buffer.from((await this.#metadata.get(nameKey(cid))) ?? empty).toString();
+  }
+
+  /** All names, by the texts of the CIDs of their pins. */
+  async *names(): AsyncGenerator<readonly [cid: string, name: string], void, undefined> {
+    for await (const [key, name] of pagedRange(this.#metadata, PIN_NAMES)) {
+      yield [key.slice(PIN_NAMES.length), Buffer.from(name).toString()];
+    }
+  }
+
+  /** Gives a pin another name, or none; what is not pinned gets none. @throws NodeError for a name that is too long */
+  async rename(cid: CID, name: string): Promise<void> {
+    requirePinName(name);
+    await this.#metadata.transaction((writer) => {
+      if (writer.has(pinKey("recursive", cid)) || writer.has(pinKey("direct", cid))) setName(writer, cid, name);
+    });
   }
 
   /** The mode of a pin; one that has another owner loses it. */
@@ -213,10 +233,14 @@ export class Pins {
     const { signal, progress } = options;
     const read = nodeReader(this.#blocks, options);
     let blocks = 0;
+    let bytes = 0;
+    const sizeOf = async (leaf: CID) => (await this.#blocks.size(leaf)) ?? (await read(leaf)).length;
     for await (const block of walk(cid, { read, signal, skipLeaves: true })) {
-      if (block.bytes === undefined && !(await this.#blocks.has(block.cid))) await read(block.cid);
-      blocks += 1;
-      progress?.(blocks);
+      if (progress !== undefined) {
+        blocks += 1;
+        bytes += block.bytes?.length ?? (await sizeOf(block.cid));
+        progress(blocks, bytes);
+      } else if (block.bytes === undefined && !(await this.#blocks.has(block.cid))) await read(block.cid);
     }
   }
 

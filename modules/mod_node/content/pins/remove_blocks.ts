@@ -2,13 +2,13 @@
 import type { CID } from "multiformats/cid";
 import { usualForms } from "../../formats/cid/make.ts";
 import type { BlockService } from "../../storage/blockstore/block_service.ts";
-import { failures } from "../../util/errors.ts";
+import { failure, NodeError } from "../../util/errors.ts";
 import type { Pins } from "./pins.ts";
 
 export interface RemovedBlock {
   readonly cid: CID;
   /** Why it was not removed. */
-  readonly fault: string | undefined;
+  readonly fault: NodeError | undefined;
 }
 
 /**
@@ -37,12 +37,12 @@ export async function removeBlocks(
   if (doomed.size > 0) await blocks.store.delete([...doomed.values()]);
   return results;
 
-  async function faultOf(cid: CID, mode: string | undefined): Promise<string | undefined> {
+  async function faultOf(cid: CID, mode: string | undefined): Promise<NodeError | undefined> {
     const text = cid.toString();
     const root = formsOf(cid).flatMap((form) => through.get(form.toString()) ?? [])[0];
-    if (mode !== undefined) return `pinned: ${mode}`;
-    if (root !== undefined) return `pinned via ${root}`;
+    if (mode !== undefined) return new NodeError(`pinned: ${mode}`);
+    if (root !== undefined) return new NodeError(`pinned via ${root}`);
     const here = !doomed.has(text) && (await blocks.has(cid));
-    return here || ignoreMissing ? undefined : failures.BLOCKSTORE_NOT_FOUND;
+    return here || ignoreMissing ? undefined : failure("BLOCKSTORE_NOT_FOUND", { cid: text });
   }
 }

@@ -43,6 +43,8 @@ export interface AddEvent {
   readonly bytes?: number;
   /** The last event of a top-level entry, or of the wrapper: everything below it was built. */
   readonly root?: boolean;
+  /** Whether it came without a name: `name` is its CID then. */
+  readonly unnamed?: boolean;
   /** What the top-level entry that it belongs to has said of itself, whether that is kept or not. */
   readonly said?: ModeAndTime | undefined;
 }
@@ -94,7 +96,7 @@ export async function* addTree(
       const built = yield* importEntry(entry, settings, sink, signal);
       const name = entry.path === "" ? built.cid.toString() : entry.path;
       if (open !== undefined) await tree.put(name, built);
-      yield { name, kind: entry.kind, built, root: open === undefined, said };
+      yield { name, kind: entry.kind, built, root: open === undefined, unnamed: entry.path === "", said };
     }
     yield* finish();
   } finally {

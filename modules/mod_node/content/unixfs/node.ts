@@ -45,3 +45,13 @@ export const isDirectory = ({ unixfs }: UnixfsNode): boolean =>
 /** Bytes of a file, or of the target of a symlink. */
 export const fileSize = ({ unixfs }: UnixfsNode): number =>
   unixfs.type === "Symlink" ? (unixfs.data?.length ?? 0) : (unixfs.filesize ?? unixfs.data?.length ?? 0);
+
+/** Whether it says how much of the file is below each link. */
+export const isSized = ({ links, unixfs }: UnixfsNode): boolean => links.length === (unixfs.blocksizes?.length ?? 0);
+
+/** @throws NodeError for a block that is no part of a file */
+export function partOfFile(cid: CID, bytes: Uint8Array): UnixfsNode {
+  const node = unixfsNode(cid, bytes);
+  if (node !== undefined && (node.unixfs.type === "File" || node.unixfs.type === "Raw")) return node;
+  throw new NodeError(`${cid} is not a part of a file`);
+}

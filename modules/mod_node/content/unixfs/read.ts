@@ -9,7 +9,7 @@ import type { Span } from "../../storage/blockstore/store.ts";
 import { failure, NodeError } from "../../util/errors.ts";
 import { Readahead } from "../dag/readahead.ts";
 import type { ReadBlock } from "../dag/reader.ts";
-import { fileSize, isDirectory, type UnixfsNode, unixfsNode } from "./node.ts";
+import { fileSize, isDirectory, isSized, partOfFile, type UnixfsNode } from "./node.ts";
 
 export interface ReadRange {
   /** First byte to read. */
@@ -108,9 +108,6 @@ async function partsLater(later: LaterParts, { from, to, read, buffers }: Readin
   return parts;
 }
 
-/** Whether it says how much of the file is below each link. */
-const isSized = ({ links, unixfs }: UnixfsNode): boolean => links.length === (unixfs.blocksizes?.length ?? 0);
-
 /**
  * The data of the leaves below a node that does not say their sizes, as of one that `object/patch/add-link` made: nobody
  * can tell where an offset is. As in the reference, data of nodes with links is left out.
@@ -136,13 +133,6 @@ async function* leavesOf(
     const next = stack.pop();
     node = next && partOfFile(next, await read(next));
   }
-}
-
-/** @throws NodeError for a block that is no part of a file */
-function partOfFile(cid: CID, bytes: Uint8Array): UnixfsNode {
-  const node = unixfsNode(cid, bytes);
-  if (node !== undefined && (node.unixfs.type === "File" || node.unixfs.type === "Raw")) return node;
-  throw new NodeError(`${cid} is not a part of a file`);
 }
 
 const notSeekable = () => new NodeError("file does not support seeking");

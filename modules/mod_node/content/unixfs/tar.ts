@@ -34,6 +34,8 @@ export interface TarOptions {
   readonly buffers?: BufferPool | undefined;
   /** Entries without a time get the present one with the fraction of its second, which takes a block more. */
   readonly exactNow?: boolean | undefined;
+  /** Times have no fraction of their second. */
+  readonly wholeSeconds?: boolean | undefined;
 }
 
 /**
@@ -46,11 +48,11 @@ export async function* exportTar(
   root: UnixfsNode,
   name: string,
   read: ReadBlock,
-  { buffers, exactNow = false }: TarOptions = {},
+  { buffers, exactNow = false, wholeSeconds = false }: TarOptions = {},
 ): AsyncGenerator<Uint8Array, void, undefined> {
   const out = new JoinedPieces(buffers);
   const opened = new Readahead<Coming, UnixfsNode>(({ length }) => length);
-  const ahead: Ahead = { read, readShard: keeping(read, buffers), buffers, opened, exactNow };
+  const ahead: Ahead = { read, readShard: keeping(read, buffers), buffers, opened, exactNow, wholeSeconds };
   try {
     yield* writeTar(root, name, ahead, out);
   } catch (error) {
@@ -175,6 +177,7 @@ interface Ahead {
   /** On all levels. */
   readonly opened: Readahead<Coming, UnixfsNode>;
   readonly exactNow: boolean;
+  readonly wholeSeconds: boolean;
 }
 
 /** The next entry, where nothing has to be waited for: most of so many are here, and each promise costs. */
@@ -288,10 +291,13 @@ const wholeNow = (): UnixTime => ({ seconds: Math.floor(Date.now() / 1000), nano
 function stated(
   { unixfs: { mode, mtime } }: UnixfsNode,
   usual: number,
-  { exactNow }: Ahead,
+  { exactNow, wholeSeconds }: Ahead,
 ): Pick<Entry, "mode" | "mtime"> {
-  if (mode !== undefined) return { mode: mode & PERMISSIONS, mtime: mtime ?? EPOCH };
-  return { mode: usual, mtime: mtime ?? (exactNow ? unixNow() : wholeNow()) };
+  const time = mtime ?? (mode !== undefined ? EPOCH : exactNow ? unixNow() : wholeNow());
+  return {
+    mode: mode === undefined ? usual : mode & PERMISSIONS,
+    mtime: wholeSeconds ? { ...time, nanoseconds: 0 } : time,
+  };
 }
 
 /** The last header, which `JoinedPieces` copies. */

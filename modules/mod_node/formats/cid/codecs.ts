@@ -70,6 +70,9 @@ const laterNames: ReadonlyMap<string, number> = new Map([
   ["json", 0x0200],
   ["messagepack", 0x0201],
   ["car", 0x0202],
+  ["swhid-1-snp", 0x01f0],
+  ["rdfc-1", 0xb403],
+  ["json-jcs", 0xb601],
 ]);
 
 /** A name of either generation, or a number such as `0x70`. Where they differ, as in `cbor`, the older one counts. */
@@ -86,6 +89,32 @@ const multicodecs: ReadonlyMap<string, number> = new Map([
   ["cbor", cbor],
 ]);
 const laterNamesByCode = new Map([...multicodecs].map(([name, code]) => [code, name]));
+
+/** Which names codecs and hash functions have: those of go-ipfs 0.9 by default, or those of the multicodec table as Kubo 0.43 has it. */
+export type Names = "multicodec" | undefined;
+
+/** Of the table, but no codecs of content there; sealed storage has gone to another kind. */
+const otherKinds: ReadonlySet<string> = new Set([
+  ...["identity", "protobuf", "rlp", "bencode", "messagepack", "car"],
+  ...["fil-commitment-unsealed", "fil-commitment-sealed"],
+]);
+
+const multicodecsOfContent: readonly (readonly [name: string, code: number])[] = [...multicodecs]
+  .filter(([name]) => !otherKinds.has(name))
+  .toSorted(([, one], [, other]) => one - other);
+
+/** The codecs of content, in the order of their numbers. */
+export const codecsBy = (names: Names): readonly (readonly [name: string, code: number])[] =>
+  names === undefined ? [...codecs] : multicodecsOfContent;
+
+/** Those that Kubo 0.43 can make nodes of. */
+export const workingCodecs: ReadonlySet<string> = new Set([
+  ...["cbor", "raw", "dag-pb", "dag-cbor", "libp2p-key", "git-raw", "dag-jose", "dag-json", "json"],
+]);
+
+/** `codec?N` for one that is not among the names. */
+export const codecNameBy = (code: number, names: Names): string =>
+  names === undefined ? codecName(code) : (multicodecName(code) ?? `Code(${code})`);
 
 /** By its name in the multicodec table, or by its number (`0x70`, `112`). @throws NodeError */
 export function multicodecNamed(text: string): number {

@@ -1,8 +1,8 @@
 /** Converts CIDs: version, codec, multibase, and format strings, for `cid format`. */
 
 import { CID } from "multiformats/cid";
-import { NodeError } from "../../util/errors.ts";
-import { codecName, codecNamed, dagPb } from "./codecs.ts";
+import { failure, NodeError } from "../../util/errors.ts";
+import { codecNameBy, codecNamed, dagPb, multicodecNamed, type Names } from "./codecs.ts";
 import { hashCoded } from "./hashes.ts";
 import { fitsVersion0, makeCid } from "./make.ts";
 import { type Base, base58btc } from "./multibase.ts";
@@ -15,50 +15,68 @@ export interface CidFormat {
   readonly codec?: number | undefined;
   /** Undefined: base58btc for version 0, otherwise the base of the text. */
   readonly base?: Base | undefined;
+  readonly names?: Names;
 }
+
+/** Empty texts are what was not given. */
+type Given = Readonly<Record<"format" | "version" | "codec", string>> & {
+  readonly base?: Base | undefined;
+  readonly names?: Names;
+};
 
 /** An invalid format string: a fault of the call, while others are faults of the CID. */
 export class FormatError extends NodeError {}
 
-/** Parses all but the base; empty texts are options that were not given. @throws NodeError with the reference's text */
-export function cidFormat(given: Readonly<Record<"format" | "version" | "codec", string>>): CidFormat {
-  const { format } = given;
-  if (!format.includes("%")) throw new NodeError(`invalid format string: ${format}`);
-  const codec = given.codec === "" ? undefined : codecNamed(given.codec);
-  if (given.codec !== "" && codec === undefined) throw new NodeError(`unknown IPLD codec: ${given.codec}`);
-  if (!["", "0", "1"].includes(given.version)) throw new NodeError(`invalid cid version: ${given.version}`);
-  if (given.version === "0" && codec !== undefined && codec !== dagPb) {
-    throw new NodeError("cannot convert to CIDv0 with any codec other than DagPB");
+/** Parses all but the base. By the names of today another base makes CIDs of version 1. @throws NodeError with the reference's text */
+export function cidFormat({ format, base, names, ...given }: Given): CidFormat {
+  if (!format.includes("%")) throw failure("CID_FORMAT_INVALID", { format });
+  const codec = given.codec === "" ? undefined : codecIn(given.codec, names);
+  const version = versionIn(given.version);
+  if (version === 0 && codec !== undefined && codec !== dagPb) throw failure("CID_CODEC_NOT_OF_VERSION_0");
+  if (names === undefined || base === undefined) return { format, version, codec, base, names };
+  if (version === 0 && base !== base58btc) {
+    throw new NodeError("cannot convert to CIDv0 with any multibase other than the implicit base58btc");
   }
-  const version = given.version === "" ? undefined : given.version === "0" ? 0 : 1;
-  return { format, version, codec };
+  return { format, version: version ?? 1, codec, base, names };
+}
+
+function codecIn(name: string, names: Names): number {
+  if (names !== undefined) return multicodecNamed(name);
+  const codec = codecNamed(name);
+  if (codec === undefined) throw new NodeError(`unknown IPLD codec: ${name}`);
+  return codec;
+}
+
+function versionIn(version: string): 0 | 1 | undefined {
+  if (!["", "0", "1"].includes(version)) throw failure("CID_VERSION_INVALID", { version });
+  return version === "" ? undefined : version === "0" ? 0 : 1;
 }
 
 /** @throws FormatError for an invalid format string, NodeError for a CID that cannot be written that way */
-export function formatCid(text: string, { format, version, codec, base }: CidFormat): string {
+export function formatCid(text: string, { format, version, codec, base, names }: CidFormat): string {
   const { cid, base: own } = parseCidWithBase(text);
   const recoded = codec === undefined || codec === cid.code ? cid : CID.createV1(codec, cid.multihash);
-  const converted = version === undefined ? recoded : convert(recoded, version);
-  return expand(format, converted, base ?? (converted.version === 0 ? base58btc : own));
+  const converted = version === undefined ? recoded : convert(recoded, version, names);
+  return expand(format, converted, base ?? (converted.version === 0 ? base58btc : own), names);
 }
 
-function convert(cid: CID, version: 0 | 1): CID {
+function convert(cid: CID, version: 0 | 1, names: Names): CID {
   if (version === 1) return cid.toV1();
   const { multihash } = cid;
-  if (cid.code !== dagPb) throw new NodeError("can't convert non-protobuf nodes to cidv0");
+  if (cid.code !== dagPb) throw new NodeError(`can't convert non-${codecNameBy(dagPb, names)} nodes to cidv0`);
   if (!fitsVersion0(cid.code, multihash)) throw new NodeError("only sha2-255-32 is allowed with CIDv0");
   return makeCid(0, cid.code, multihash);
 }
 
 const hashName = (code: number): string => hashCoded(code)?.name ?? `hash?${code}`;
 
-const directives: Readonly<Record<string, (cid: CID, base: Base) => string>> = {
+const directives: Readonly<Record<string, (cid: CID, base: Base, names: Names) => string>> = {
   "%": () => "%",
   b: (_, base) => base.name,
   B: (_, base) => base.prefix,
   v: ({ version }) => `cidv${version}`,
   V: ({ version }) => String(version),
-  c: ({ code }) => codecName(code),
+  c: ({ code }, _, names) => codecNameBy(code, names),
   C: ({ code }) => String(code),
   h: ({ multihash }) => hashName(multihash.code),
   H: ({ multihash }) => String(multihash.code),
@@ -69,8 +87,8 @@ const directives: Readonly<Record<string, (cid: CID, base: Base) => string>> = {
   D: ({ multihash }, base) => base.encoder.encode(multihash.digest).slice(1),
   s: cidToText,
   S: (cid, base) => base.encoder.encode(cid.bytes).slice(1),
-  P: ({ version, code, multihash }) =>
-    `cidv${version}-${codecName(code)}-${hashName(multihash.code)}-${multihash.digest.length}`,
+  P: ({ version, code, multihash }, _, names) =>
+    `cidv${version}-${codecNameBy(code, names)}-${hashName(multihash.code)}-${multihash.digest.length}`,
 };
 
 function cidToText(cid: CID, base: Base): string {
@@ -79,11 +97,11 @@ function cidToText(cid: CID, base: Base): string {
   return cid.toString();
 }
 
-function expand(format: string, cid: CID, base: Base): string {
+function expand(format: string, cid: CID, base: Base, names: Names): string {
   return format.replace(/%(.?)/gsu, (found, letter: string) => {
     if (letter === "") throw new FormatError("premature end of format string");
     const directive = Object.hasOwn(directives, letter) ? directives[letter] : undefined;
     if (directive === undefined) throw new FormatError(`unrecognized specifier in format string: ${found}`);
-    return directive(cid, base);
+    return directive(cid, base, names);
   });
 }

@@ -1,12 +1,13 @@
 /**
- * The hash functions of the reference (go-multihash 0.0.15): names, codes, which of them may be used, and how they are
- * computed.
+ * The hash functions of the reference (go-multihash 0.0.15, and what came until Kubo 0.43): names, codes, which of them may be used,
+ * and how they are computed.
  */
 import { createHash, hash as hashOnce } from "node:crypto";
 import type { IHasher } from "hash-wasm";
 import type { CID, MultihashDigest } from "multiformats/cid";
 import { create as createDigest } from "multiformats/hashes/digest";
 import { failure, NodeError } from "../../util/errors.ts";
+import type { Names } from "./codecs.ts";
 
 /**
  * Computes a digest. Small inputs are hashed synchronously, large ones may be hashed on another thread. With `here`
@@ -23,6 +24,8 @@ export interface HashFunction {
   readonly allowed: boolean;
   /** Undefined when it cannot be computed, here as in the reference. */
   readonly digest: Digest | undefined;
+  /** Whether it came after go-ipfs 0.9: blocks with it are stored and read, but it is not among the names of that version. */
+  readonly later: boolean;
 }
 
 /** From this size on digests are computed on the thread pool; below it the overhead is greater than the gain. */
@@ -78,6 +81,7 @@ const rows: readonly Row[] = [
   ["keccak-256", 0x1b, 32, true, wasm(({ createKeccak }) => createKeccak(256))],
   ["keccak-384", 0x1c, 48, true],
   ["keccak-512", 0x1d, 64, true, wasm(({ createKeccak }) => createKeccak(512))],
+  ["blake3", 0x1e, 32, true, wasm(({ createBLAKE3 }) => createBLAKE3())],
   ["murmur3-128", 0x22, 4, false],
   ["dbl-sha2-256", 0x56, 32, true, doubleSha256],
   ["md5", 0xd5, 16, false, once("md5")],
@@ -103,14 +107,25 @@ export const hashFunctions: readonly HashFunction[] = rows.map(([name, code, len
   length,
   allowed,
   digest,
+  later: name === "blake3",
 }));
 
 const byCode = new Map(hashFunctions.map((entry) => [entry.code, entry]));
 const byName = new Map(hashFunctions.map((entry) => [entry.name, entry]));
 byName.set("sha3", byCode.get(0x14) as HashFunction);
 
+/** Those that may be used. */
+export const hashesBy = (names: Names): readonly HashFunction[] =>
+  hashFunctions.filter(({ allowed, later }) => allowed && isNamedBy(later, names));
+
+const isNamedBy = (later: boolean, names: Names): boolean => !later || names !== undefined;
+
 /** Undefined for an unknown name; case-sensitive. */
-export const hashNamed = (name: string): HashFunction | undefined => byName.get(name);
+export function hashNamed(name: string, names?: Names): HashFunction | undefined {
+  const found = byName.get(name);
+  return found !== undefined && isNamedBy(found.later, names) ? found : undefined;
+}
+
 export const hashCoded = (code: number): HashFunction | undefined => byCode.get(code);
 
 /** Its digests are the bytes themselves. */
@@ -137,7 +152,8 @@ const MIN_DIGEST = 20;
 /** @throws NodeError with the reference's text, for hash functions and digests that are neither stored nor read */
 export function requireAllowed({ code, digest }: MultihashDigest): void {
   if (!byCode.get(code)?.allowed) throw failure("HASH_INSECURE");
-  if (code !== identity.code && digest.length < MIN_DIGEST) throw failure("HASH_SHORT");
+  if (code === identity.code || digest.length >= MIN_DIGEST) return;
+  throw failure("HASH_SHORT", { hash: byCode.get(code)?.name ?? "", length: digest.length, least: MIN_DIGEST });
 }
 
 /**
@@ -160,9 +176,16 @@ export async function multihash(
 
 /** Whether bytes fit a CID. False as well for an unknown hash function. For `place` see `Digest`. */
 export async function matches(cid: CID, bytes: Uint8Array, place?: "here"): Promise<boolean> {
-  const { code, digest } = cid.multihash;
-  const made = await byCode.get(code)?.digest?.(bytes, place);
-  return (
-    made !== undefined && made.length >= digest.length && Buffer.compare(made.subarray(0, digest.length), digest) === 0
-  );
+  return isDigest(await byCode.get(cid.multihash.code)?.digest?.(bytes, place), cid);
+}
+
+/** As `matches`, on this thread, and at once where the hash function can be computed so. */
+export function matchesHere(cid: CID, bytes: Uint8Array): boolean | Promise<boolean> {
+  const made = byCode.get(cid.multihash.code)?.digest?.(bytes, "here");
+  return made instanceof Promise ? made.then((digest) => isDigest(digest, cid)) : isDigest(made, cid);
+}
+
+function isDigest(made: Uint8Array | undefined, { multihash: { digest } }: CID): boolean {
+  if (made === undefined || made.length < digest.length) return false;
+  return Buffer.compare(made.length === digest.length ? made : made.subarray(0, digest.length), digest) === 0;
 }

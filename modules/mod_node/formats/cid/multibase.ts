@@ -19,10 +19,10 @@ import { identity } from "multiformats/bases/identity";
 import type { MultibaseCodec } from "multiformats/bases/interface";
 import { failure, NodeError } from "../../util/errors.ts";
 import { replaceBaseX } from "./patches/multiformats/base_x.ts";
-import { replaceLongBase32 } from "./patches/multiformats/base32.ts";
+import { replaceBase32 } from "./patches/multiformats/base32.ts";
 
 replaceBaseX();
-replaceLongBase32();
+replaceBase32();
 
 export type Base = MultibaseCodec<string>;
 

@@ -1,7 +1,7 @@
 /** Values of the "IPLD Data Model" in memory, and as CBOR. */
 import type { CID } from "multiformats/cid";
 import { atOnce, ITEMS_PER_STEP, type Steps, sortedSteps } from "../../util/async/steps.ts";
-import { failure, NodeError } from "../../util/errors.ts";
+import { NodeError } from "../../util/errors.ts";
 import { quote } from "../../util/go/text.ts";
 import type { CborReader } from "./reader.ts";
 import { binary, type CborScalar, visitCborSteps } from "./visit.ts";
@@ -171,9 +171,14 @@ const shorterFirst = (one: string, other: string): number => one.length - other.
 export const encodeCbor = (value: Value): Uint8Array => atOnce(encodeCborSteps(value));
 
 /** In steps, as `encodeCbor`. */
-export function* encodeCborSteps(value: Value): Steps<Uint8Array> {
+export const encodeCborSteps = (value: Value): Steps<Uint8Array> => written(value, shorterFirst);
+
+/** Plain CBOR: maps in the order in which they are. */
+export const encodePlainCborSteps = (value: Value): Steps<Uint8Array> => written(value, () => 0);
+
+function* written(value: Value, compare: Compare): Steps<Uint8Array> {
   const writer = new Writer();
-  yield* visitValueSteps(value, shorterFirst, {
+  yield* visitValueSteps(value, compare, {
     enter: (container) =>
       container instanceof Map ? writer.head(5, container.size) : writer.head(4, container.length),
     leave: () => {},
@@ -291,6 +296,8 @@ export function member(value: Value, name: string): Value {
   if (!(value instanceof Map))
     throw new NodeError("tried to resolve through object that had no links", { code: "NO_LINK" });
   const found = value.get(binary(Buffer.from(name)));
-  if (found === undefined) throw failure("NO_KEY", { key: quote(name) });
+  if (found === undefined) {
+    throw new NodeError("no such link found", { code: "NO_LINK", details: { key: quote(name) } });
+  }
   return found;
 }

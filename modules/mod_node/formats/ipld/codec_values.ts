@@ -2,7 +2,7 @@
 import type { Steps } from "../../util/async/steps.ts";
 import { NodeError } from "../../util/errors.ts";
 import { cbor, dagCbor, dagJson, dagPb, json, multicodecName, raw } from "../cid/codecs.ts";
-import { decodeCborSteps, encodeCborSteps, type Value } from "../dag_cbor/value.ts";
+import { decodeCborSteps, encodeCborSteps, encodePlainCborSteps, type Value } from "../dag_cbor/value.ts";
 import { readDagJsonSteps } from "../dag_json/read.ts";
 import { writeDagJsonSteps, writePlainJsonSteps } from "../dag_json/write.ts";
 import { decodeDagPb, encodeDagPb } from "../dag_pb/pb_object.ts";
@@ -41,7 +41,7 @@ const codecs: ReadonlyMap<number, ValueCodec> = new Map([
   [dagPb, pb],
   [dagCbor, { decode: decodeCborSteps, encode: encodeCborSteps }],
   [dagJson, { decode: readDagJsonSteps, encode: writeDagJsonSteps }],
-  [cbor, { decode: decodeCborSteps, encode: withoutLinks(encodeCborSteps) }],
+  [cbor, { decode: decodeCborSteps, encode: withoutLinks(encodePlainCborSteps) }],
   [json, { decode: readDagJsonSteps, encode: withoutLinks(writePlainJsonSteps) }],
 ]);
 

@@ -1,4 +1,4 @@
-/** Writes the metadata of this node as a LevelDB of go-ipfs 0.9.0, so that go-ipfs can open the repo. */
+/** Writes the metadata of this node as a LevelDB of go-ipfs 0.9.0, or of Kubo 0.43, so that it can open the repo. */
 import { randomBytes } from "node:crypto";
 import { base32upper } from "multiformats/bases/base32";
 import { base64url } from "multiformats/bases/base64";
@@ -10,6 +10,7 @@ import { encodeCbor } from "../../formats/dag_cbor/value.ts";
 import { encodeReference } from "../../storage/filestore/reference.ts";
 import { ReferenceStore } from "../../storage/filestore/reference_store.ts";
 import type { MetadataStore } from "../../storage/metadata/store.ts";
+import type { StorePaths } from "../../storage/repo/datastore.ts";
 import { batches } from "../../util/async/batches.ts";
 import { openLevelDb } from "./leveldb.ts";
 import { goIpfsKeys, nameKey, pinModes } from "./records.ts";
@@ -18,11 +19,18 @@ import { goIpfsKeys, nameKey, pinModes } from "./records.ts";
 const MAX_BATCH = 4096;
 const empty = new Uint8Array();
 
-/** Makes the LevelDB in a folder that has none; durable when it resolves. */
-export async function exportMetadata(folder: string, metadata: MetadataStore): Promise<void> {
+/**
+ * Makes the LevelDB in a folder that has none; durable when it resolves. `namedAfter` is what references of the filestore are kept
+ * under: the CID, or for Kubo the multihash.
+ */
+export async function exportMetadata(
+  folder: string,
+  metadata: MetadataStore,
+  namedAfter?: StorePaths["namedAfter"],
+): Promise<void> {
   const levelDb = await openLevelDb(folder);
   try {
-    for await (const page of batches(recordsOf(metadata), MAX_BATCH)) {
+    for await (const page of batches(recordsOf(metadata, namedAfter), MAX_BATCH)) {
       const puts = page.map(([key, value]) => ({ type: "put", key, value }) as const);
       await levelDb.batch(puts, { sync: true });
     }
@@ -31,7 +39,10 @@ export async function exportMetadata(folder: string, metadata: MetadataStore): P
   }
 }
 
-async function* recordsOf(metadata: MetadataStore): AsyncGenerator<[string, Uint8Array]> {
+async function* recordsOf(
+  metadata: MetadataStore,
+  namedAfter?: StorePaths["namedAfter"],
+): AsyncGenerator<[string, Uint8Array]> {
   for (const mode of pinModes) {
     const prefix = pinPrefix(mode);
     for await (const [key] of metadata.range({ prefix })) {
@@ -43,7 +54,8 @@ async function* recordsOf(metadata: MetadataStore): AsyncGenerator<[string, Uint
   const root = await metadata.get(rootKey);
   if (root !== undefined) yield [goIpfsKeys.root, root];
   for await (const { cid, reference } of new ReferenceStore(metadata).list()) {
-    yield [goIpfsKeys.reference + base32upper.baseEncode(cid.bytes), encodeReference(reference)];
+    const named = namedAfter === "multihash" ? cid.multihash : cid;
+    yield [goIpfsKeys.reference + base32upper.baseEncode(named.bytes), encodeReference(reference)];
   }
   for await (const [key, value] of metadata.range({ prefix: nameKey })) {
     yield [goIpfsKeys.name + key.slice(nameKey.length), value];

@@ -1,7 +1,7 @@
 /**
- * Imports the pins and MFS of go-ipfs from the LevelDB of its repo, which is not changed. From then on the metadata of
- * this node counts. When go-ipfs has used the repo again, the changes it has made since are applied here. To tell its
- * changes from those of this node, a copy of everything that was imported is kept.
+ * Imports the pins and MFS of go-ipfs or Kubo from the database of its repo, which is not changed. From then on the metadata
+ * of this node counts. When that program has used the repo again, the changes it has made since are applied here. To tell
+ * its changes from those of this node, a copy of everything that was imported is kept.
  */
 import type { CID } from "multiformats/cid";
 import { Journal, rootKey } from "../../content/mfs/journal.ts";
@@ -11,29 +11,38 @@ import { CidSet } from "../../formats/cid/set.ts";
 import { castCid, parseCid } from "../../formats/cid/text.ts";
 import { cumulativeSize } from "../../formats/dag_pb/dag_pb.ts";
 import type { MetadataStore, MetadataWriter } from "../../storage/metadata/store.ts";
+import type { ForeignDatabase } from "../../storage/repo/datastore.ts";
 import { batches } from "../../util/async/batches.ts";
 import { failure, NodeError } from "../../util/errors.ts";
 import { seededKey } from "../seed.ts";
-import { fingerprint, isOpen, type LevelDb, readLevelDb } from "./leveldb.ts";
+import { databases, fingerprint, isOpen, type KeyValues } from "./databases.ts";
 import { type GoIpfsRecord, nameKey, recordsIn } from "./records.ts";
 
 export interface ImportOptions {
-  /** Folder of the LevelDB. */
-  readonly levelDb: string;
+  readonly from: ForeignDatabase;
   readonly metadata: MetadataStore;
   /** Reads a block that is on this machine. */
   readonly find: (cid: CID) => Promise<Uint8Array | undefined>;
   /** A folder that may be made, and is gone afterwards. */
   readonly scratch: string;
   readonly onNotice: (sentence: string) => void;
+  /** Called with the database before anything else is read of it, when it has changed. */
+  readonly onChanged?: ((database: KeyValues) => Promise<void>) | undefined;
+  /** Called when all is in the metadata; if it fails, the same is imported again at the next start. */
+  readonly onImported?: (() => Promise<void>) | undefined;
+  /** That of both. */
+  readonly signal?: AbortSignal | undefined;
 }
 
 /** Prefix of the copies of everything that was imported. */
 const importedPrefix = "adopted/";
-/** The state of the LevelDB when it was last read. */
+/** The state of the database when it was last read. */
 const stateKey = "node/adopted";
-/** Prefixes of keys that record what was imported: of no use in a store without a LevelDB beside it. */
+/** Prefixes of keys that record what was imported: of no use in a store without that database beside it. */
 export const importStateKeys = [importedPrefix, stateKey];
+
+/** Those that open what this node opens. */
+const versions = { "go-ipfs": "0.9", Kubo: "0.43" } as const;
 
 /** Records in one transaction. */
 const MAX_BATCH = 4096;
@@ -42,43 +51,53 @@ const same = (one: Uint8Array | undefined, other: Uint8Array | undefined) =>
   one === undefined || other === undefined ? one === other : Buffer.compare(one, other) === 0;
 
 /**
- * @throws NodeError LEVELDB_IN_USE while another process has the LevelDB open, LEVELDB_DAMAGED when not all of it can
- * be read; nothing is changed then
+ * @throws NodeError DATABASE_IN_USE while another process has the database open, DATABASE_DAMAGED when not all of it can
+ * be read; no metadata is changed then
  */
 export async function importMetadata(options: ImportOptions): Promise<void> {
-  const { levelDb, metadata, scratch, onNotice } = options;
-  if (await isOpen(levelDb)) throw failure("LEVELDB_IN_USE", { path: levelDb });
-  const state = await fingerprint(levelDb);
+  const { from, metadata, scratch, onNotice, onChanged, onImported, signal } = options;
+  const { engine, path, program } = from;
+  if (await isOpen(path)) throw failure("DATABASE_IN_USE", { path });
+  const state = await fingerprint(engine, path);
   const before = Buffer.from((await metadata.get(stateKey)) ?? []).toString();
   if (state === undefined) {
-    if (before !== "") onNotice(`the database of go-ipfs is gone from ${levelDb}: what was taken over from it stays`);
+    if (before !== "") onNotice(`the database of ${program} is gone from ${path}: what was taken over from it stays`);
     return;
   }
   if (state === before) return;
-  const changes = await readLevelDb(levelDb, scratch, (open) => follow(open, options)).catch((error: Error) => {
-    if (error instanceof NodeError && error.code !== undefined) throw error;
-    throw failure("LEVELDB_DAMAGED", { path: levelDb, reason: error.message }, error);
+  const use = async (database: KeyValues) => {
+    await onChanged?.(database);
+    return follow(database, options);
+  };
+  const changes = await databases[engine].read(path, scratch, use).catch((error: Error) => {
+    if ((error instanceof NodeError && error.code !== undefined) || signal?.aborted === true) throw error;
+    throw failure(
+      "DATABASE_DAMAGED",
+      { path, program, remedy: `${program} ${versions[program]}`, reason: error.message },
+      error,
+    );
   });
+  await onImported?.();
   await metadata.transaction((writer) => {
     writer.put(stateKey, Buffer.from(state));
     writer.put(seededKey, new Uint8Array([1]));
   });
-  if (before === "") onNotice(`pins and files of go-ipfs were taken over from ${levelDb}`);
-  else if (changes > 0) onNotice(`go-ipfs has used the repo: ${changes} of its pins and files were taken over`);
+  if (before === "") onNotice(`pins and files of ${program} were taken over from ${path}`);
+  else if (changes > 0) onNotice(`${program} has used the repo: ${changes} of its pins and files were taken over`);
 }
 
 /**
  * Applies the changes since the last import, and gives their number. It can be repeated after an interruption: each
  * change and the record of it are in one transaction.
  */
-async function follow(levelDb: LevelDb, options: ImportOptions): Promise<number> {
+async function follow(database: KeyValues, options: ImportOptions): Promise<number> {
   const { metadata } = options;
   // Everything is read before anything is changed.
   const known = new Known();
-  for await (const record of recordsIn(levelDb)) known.add(record);
+  for await (const record of recordsIn(database)) known.add(record);
   const takesRoot = await mergeRoots(known.root, options);
   let changes = 0;
-  for await (const page of batches(recordsIn(levelDb), MAX_BATCH)) {
+  for await (const page of batches(recordsIn(database), MAX_BATCH)) {
     changes += await metadata.transaction((writer) => applyPage(writer, page, takesRoot));
   }
   const gone = known.missing(metadata.range({ prefix: importedPrefix }));
@@ -88,7 +107,7 @@ async function follow(levelDb: LevelDb, options: ImportOptions): Promise<number>
   return changes;
 }
 
-/** The keys of the LevelDB, in little memory. */
+/** The keys of the database, in little memory. */
 class Known {
   readonly #cids = new Map<string, CidSet>();
   readonly #others = new Set<string>();
@@ -153,20 +172,20 @@ function put(writer: MetadataWriter, { key, value }: GoIpfsRecord, base: Uint8Ar
 }
 
 /**
- * Whether the MFS root of go-ipfs replaces the one here: when it was changed only there. When both were changed, the
+ * Whether the MFS root of that program replaces the one here: when it was changed only there. When both were changed, the
  * one here stays and gets the other as a directory.
  */
 async function mergeRoots(theirs: Uint8Array | undefined, options: ImportOptions): Promise<boolean> {
-  const { metadata, find, onNotice } = options;
+  const { metadata, find, onNotice, from } = options;
   const [base, ours] = await Promise.all([metadata.get(importedPrefix + rootKey), metadata.get(rootKey)]);
   if (theirs === undefined || same(theirs, base) || same(theirs, ours)) return false;
   const journal = new Journal(metadata);
   if ((await journal.load()).changes.length === 0 && same(ours, base)) return true;
   const cid = castCid(theirs);
-  const name = `go-ipfs-${cid}`;
+  const name = `${from.program.toLowerCase()}-${cid}`;
   const bytes = await find(cid);
   const node = bytes && unixfsNode(cid, bytes);
   await journal.add([{ at: [], put: { name, cid, size: node === undefined ? 0 : cumulativeSize(node) } }]);
-  onNotice(`the files of go-ipfs have changed, and those here, too: the former are in /${name}`);
+  onNotice(`the files of ${from.program} have changed, and those here, too: the former are in /${name}`);
   return false;
 }

@@ -1,9 +1,8 @@
 /** Reads the LevelDB of go-ipfs without changing it: a copy is opened. */
 import { constants } from "node:fs";
-import { copyFile, link, mkdir, readdir, readFile, rm, stat } from "node:fs/promises";
+import { copyFile, link, mkdir, readdir, readFile, rm } from "node:fs/promises";
 import { join } from "node:path";
 import type { ClassicLevel } from "classic-level";
-import { isLockedElsewhere } from "../../storage/repo/system_lock.ts";
 import { checkFile } from "./integrity.ts";
 import { tablesOf } from "./manifest.ts";
 
@@ -11,47 +10,24 @@ import { tablesOf } from "./manifest.ts";
 export type LevelDb = ClassicLevel<string, Uint8Array>;
 
 /** The files of the database; others are logs for people, locks, and leftovers of an unclean end. */
-const isData = (name: string) => /^(CURRENT|MANIFEST-\d+|\d+\.(log|ldb|sst))$/.test(name);
+export const isData = (name: string): boolean => /^(CURRENT|MANIFEST-\d+|\d+\.(log|ldb|sst))$/.test(name);
 /** Tables are never changed once they are written. */
 const isTable = (name: string) => /\.(ldb|sst)$/.test(name);
 
-async function dataFiles(folder: string): Promise<string[]> {
-  const names = await readdir(folder).catch((error: NodeJS.ErrnoException) => {
-    if (error.code === "ENOENT") return [];
-    throw error;
-  });
-  return names.filter(isData).sort();
-}
-
 /** Without the tables that a compaction had made, or was making, when its process died. */
 async function filesInUse(folder: string): Promise<string[]> {
-  const names = await dataFiles(folder);
+  const names = (await readdir(folder)).filter(isData).sort();
   if (!names.includes("CURRENT")) return names;
   const manifest = join(folder, (await readFile(join(folder, "CURRENT"), "utf8")).trim());
   const tables = tablesOf(manifest, await readFile(manifest));
   return names.filter((name) => !isTable(name) || tables.has(Number.parseInt(name, 10)));
 }
 
-/** Changes whenever somebody has opened the database; undefined when there is none. */
-export async function fingerprint(folder: string): Promise<string | undefined> {
-  const names = await dataFiles(folder);
-  if (!names.includes("CURRENT")) return undefined;
-  const lines = names.map(async (name) => {
-    const { size, mtimeMs } = await stat(join(folder, name));
-    return `${name} ${size} ${mtimeMs}`;
-  });
-  return (await Promise.all(lines)).join("\n");
-}
-
-/** Whether another process has it open, as far as the system tells. */
-export const isOpen = async (folder: string): Promise<boolean> =>
-  (await isLockedElsewhere(join(folder, "LOCK"))) === true;
-
 /**
  * Passes a copy of the database to `use`. `scratch` is a folder that may be made and is gone afterwards; in the same
  * file system the copy takes almost no space.
  *
- * @throws LevelDbDamaged; Error with the library's reason
+ * @throws DatabaseDamaged; Error with the library's reason
  */
 export async function readLevelDb<T>(
   folder: string,

@@ -1,10 +1,11 @@
 /** Which tables of a LevelDB are part of it: a crash leaves others behind, some of them half written. */
-import { Fields, journalEntries, LevelDbDamaged } from "./integrity.ts";
+import { DatabaseDamaged, Fields } from "../lsm/fields.ts";
+import { journalEntries } from "./integrity.ts";
 
 /** What an entry of a manifest tells, by the number before it (LevelDB's version edits). */
 const readers: Readonly<Record<number, (read: Fields, tables: Set<number>) => void>> = {
   // The order of keys.
-  1: (read) => read.skipText(),
+  1: (read) => void read.text(),
   // Numbers of the journal, the next file, the last change.
   2: (read) => void read.varint(),
   3: (read) => void read.varint(),
@@ -12,7 +13,7 @@ const readers: Readonly<Record<number, (read: Fields, tables: Set<number>) => vo
   // A level, and the key at which its next compaction begins.
   5(read) {
     read.varint();
-    read.skipText();
+    read.text();
   },
   // A level, and a table that is gone.
   6(read, tables) {
@@ -24,13 +25,13 @@ const readers: Readonly<Record<number, (read: Fields, tables: Set<number>) => vo
     read.varint();
     tables.add(read.varint());
     read.varint();
-    read.skipText();
-    read.skipText();
+    read.text();
+    read.text();
   },
   9: (read) => void read.varint(),
 };
 
-/** Numbers of the tables that `manifest`, the bytes of the file at `path`, names. @throws LevelDbDamaged */
+/** Numbers of the tables that `manifest`, the bytes of the file at `path`, names. @throws DatabaseDamaged */
 export function tablesOf(path: string, manifest: Buffer): ReadonlySet<number> {
   const tables = new Set<number>();
   for (const entry of journalEntries(path, manifest)) {
@@ -39,7 +40,7 @@ export function tablesOf(path: string, manifest: Buffer): ReadonlySet<number> {
       const tag = read.varint();
       const reader = readers[tag];
       if (reader === undefined)
-        throw new LevelDbDamaged(`${path} is damaged: nothing is known of entries of kind ${tag}`);
+        throw new DatabaseDamaged(`${path} is damaged: nothing is known of entries of kind ${tag}`);
       reader(read, tables);
     }
   }

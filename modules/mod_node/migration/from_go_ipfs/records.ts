@@ -1,4 +1,4 @@
-/** The records of go-ipfs 0.9.0, and of the Kubo of today, in their LevelDB, under the keys that this node has for them. */
+/** The records of go-ipfs 0.9.0, and of the Kubo of today, in their database, under the keys that this node has for them. */
 import { base32upper } from "multiformats/bases/base32";
 import { base64url } from "multiformats/bases/base64";
 import type { CID } from "multiformats/cid";
@@ -14,7 +14,7 @@ import { PUBLISHED_PREFIX } from "../../network/ipns_record/keys.ts";
 import { decodeReference } from "../../storage/filestore/reference.ts";
 import { referenceKey } from "../../storage/filestore/reference_store.ts";
 import { NodeError } from "../../util/errors.ts";
-import type { LevelDb } from "./leveldb.ts";
+import type { KeyValues } from "./databases.ts";
 
 /** Keys of go-ipfs. */
 export const goIpfsKeys = {
@@ -51,38 +51,38 @@ export interface GoIpfsRecord {
 }
 
 /** @throws NodeError for a record that cannot be read: it is never skipped, since it may be a pin */
-export async function* recordsIn(levelDb: LevelDb): AsyncGenerator<GoIpfsRecord, void, undefined> {
-  yield* pinsIn(levelDb);
-  const root = await levelDb.get(goIpfsKeys.root);
+export async function* recordsIn(database: KeyValues): AsyncGenerator<GoIpfsRecord, void, undefined> {
+  yield* pinsIn(database);
+  const root = await database.get(goIpfsKeys.root);
   if (root !== undefined)
     yield { key: rootKey, value: readable(goIpfsKeys.root, () => castCid(root)).bytes, cid: undefined };
-  for await (const [key, value] of under(levelDb, goIpfsKeys.reference)) {
+  for await (const [key, value] of under(database, goIpfsKeys.reference)) {
     readable(key, () => decodeReference(value));
     const cid = readable(key, () => referredCid(base32upper.baseDecode(rest(key))));
     yield { key: referenceKey(cid), value, cid };
   }
-  for await (const [key, value] of under(levelDb, goIpfsKeys.name)) {
+  for await (const [key, value] of under(database, goIpfsKeys.name)) {
     yield { key: nameKey + rest(key), value, cid: undefined };
   }
 }
 
 /** Pins of the records, and those of the index unless it may be out of date. */
-async function* pinsIn(levelDb: LevelDb): AsyncGenerator<GoIpfsRecord, void, undefined> {
-  if ((await levelDb.get(goIpfsKeys.oldPins)) !== undefined) {
+async function* pinsIn(database: KeyValues): AsyncGenerator<GoIpfsRecord, void, undefined> {
+  if ((await database.get(goIpfsKeys.oldPins)) !== undefined) {
     throw new NodeError(`${goIpfsKeys.oldPins} has pins of a repo before version 11`);
   }
   const told: Record<PinMode, CidSet> = { recursive: new CidSet(), direct: new CidSet() };
-  for await (const [key, value] of under(levelDb, goIpfsKeys.pin)) {
+  for await (const [key, value] of under(database, goIpfsKeys.pin)) {
     const { cid, mode, name } = readable(key, () => pinIn(value));
     const isFirst = !told.recursive.has(cid) && !told.direct.has(cid);
     told[mode].add(cid);
     yield { key: pinKey(mode, cid), value: none, cid };
     if (name.length > 0 && isFirst) yield { key: PIN_NAMES + cid, value: name, cid };
   }
-  const dirty = (await levelDb.get(goIpfsKeys.dirty))?.[0] === 1;
+  const dirty = (await database.get(goIpfsKeys.dirty))?.[0] === 1;
   for (const mode of dirty ? [] : pinModes) {
     const prefix = goIpfsKeys.index[mode];
-    for await (const [key] of under(levelDb, prefix)) {
+    for await (const [key] of under(database, prefix)) {
       const [text = ""] = key.slice(prefix.length).split("/");
       const cid = readable(key, () => castCid(base64url.decode(text)));
       if (!told[mode].has(cid)) yield { key: pinKey(mode, cid), value: none, cid };
@@ -118,11 +118,12 @@ function pinIn(value: Uint8Array): PinRecord {
   return { cid: castCid(cid), mode, name: Buffer.from(name, "latin1") };
 }
 
-const under = (levelDb: LevelDb, prefix: string) => levelDb.iterator({ gte: prefix, lt: `${prefix}\xff` });
+const under = (database: KeyValues, prefix: string) => database.iterator({ gte: prefix, lt: `${prefix}\xff` });
 
 const rest = (key: string) => key.slice(key.lastIndexOf("/") + 1);
 
-function readable<T>(key: string, read: () => T): T {
+/** @throws NodeError that names the record */
+export function readable<T>(key: string, read: () => T): T {
   try {
     return read();
   } catch (error) {

@@ -1,21 +1,15 @@
 /** Copies the content of one pair of stores into another. Repeated, it copies what is missing. */
 import { access } from "node:fs/promises";
 import type { CID } from "multiformats/cid";
-import { rootKey } from "../../content/mfs/journal.ts";
-import { markPresent } from "../../content/pins/gc.ts";
-import { Pins } from "../../content/pins/pins.ts";
-import { CidSet } from "../../formats/cid/set.ts";
-import { castCid } from "../../formats/cid/text.ts";
 import { BlockBatch } from "../../storage/blockstore/batch.ts";
-import { BlockService } from "../../storage/blockstore/block_service.ts";
 import type { BlockStore } from "../../storage/blockstore/store.ts";
 import type { MetadataStore } from "../../storage/metadata/store.ts";
 import type { StorePaths } from "../../storage/repo/datastore.ts";
 import { batches } from "../../util/async/batches.ts";
 import { mapConcurrent } from "../../util/async/map_concurrent.ts";
-import { SharedLock } from "../../util/async/shared_lock.ts";
 import { failure } from "../../util/errors.ts";
-import { importFromGoIpfs, type Notice, openBlocks, openMetadata, type Stores } from "./engines.ts";
+import { storeForms } from "../from_go_ipfs/import_blocks.ts";
+import { importForeign, type Notice, openBlocks, openMetadata, type Stores } from "./engines.ts";
 import { settleLostMetadata } from "./lost_metadata.ts";
 
 export interface CopyProgress {
@@ -50,30 +44,27 @@ export async function copyStores(
   metadataFolder: string,
   { onNotice = () => {}, ...options }: CopyOptions,
 ): Promise<CopyProgress> {
-  const blocks = await openBlocks(from, onNotice);
+  const isInDatabase = from.foreign?.hasBlocks === true;
+  // What Kubo has in its database only is copied from there: no store is made in its repo.
+  const blocks = isInDatabase && !(await exists(from.blocks)) ? undefined : await openBlocks(from, onNotice);
+  let progress: CopyProgress = { blocks: 0, bytes: 0 };
   try {
-    await settleLostMetadata(from, blocks, { onNotice });
-    const progress = await copyBlocks(blocks, to.blocks, options);
-    await copyAllMetadata(from, to, metadataFolder, { onNotice, signal: options.signal });
-    if (blocks.joinsForms === true && to.blocks.joinsForms !== true) await storeForms(to, options.signal);
+    if (blocks !== undefined) {
+      await settleLostMetadata(from, blocks, { onNotice });
+      progress = await copyBlocks(blocks, to.blocks, options);
+    }
+    const { signal, onProgress } = options;
+    const before = progress;
+    const tell = (each: CopyProgress) => {
+      progress = { blocks: Math.max(before.blocks, each.blocks), bytes: before.bytes + each.bytes };
+      onProgress?.(progress);
+    };
+    await copyAllMetadata(from, to, metadataFolder, { onNotice, signal, onProgress: tell });
+    if (blocks?.joinsForms === true && to.blocks.joinsForms !== true) await storeForms(to, signal);
     return progress;
   } finally {
-    await blocks.close();
+    await blocks?.close();
   }
-}
-
-/** Stores what is pinned, and the files, in the form in which they are referred to: the copied blocks had one for all. */
-async function storeForms({ blocks, metadata }: Stores, signal: AbortSignal | undefined): Promise<void> {
-  const service = new BlockService(blocks);
-  const pins = new Pins(service, metadata, new SharedLock());
-  const find = (cid: CID) => service.find(cid);
-  const seen = new CidSet();
-  // What is not complete stays so: nobody is told, as it was the same before.
-  for await (const root of pins.list("recursive")) await markPresent(root, seen, find, signal);
-  for await (const cid of pins.list("direct")) await find(cid);
-  const root = await metadata.get(rootKey);
-  if (root !== undefined) await markPresent(castCid(root), seen, find, signal);
-  await blocks.sync();
 }
 
 /** Whatever `to` has of it goes first: an earlier attempt may have copied what was removed since. */
@@ -81,16 +72,16 @@ export async function copyAllMetadata(
   from: StorePaths,
   to: Stores,
   metadataFolder: string,
-  options: Pick<CopyOptions, "signal"> & { readonly onNotice: Notice },
+  options: Pick<CopyOptions, "signal" | "onProgress"> & { readonly onNotice: Notice },
 ): Promise<void> {
-  const { levelDb } = from;
+  const { foreign } = from;
   await removeAll(to.metadata, "");
   if (await exists(from.metadata)) {
     const metadata = await openMetadata(from, options.onNotice);
     await copyEntries(metadata, to.metadata, options).finally(() => metadata.close());
   }
-  if (levelDb === undefined) return;
-  await importFromGoIpfs({ levelDb, metadataFolder, to, onNotice: options.onNotice });
+  if (foreign === undefined) return;
+  await importForeign({ from: foreign, metadataFolder, to, ...options });
   const { importStateKeys } = await import("../from_go_ipfs/import_metadata.ts");
   for (const prefix of importStateKeys) await removeAll(to.metadata, prefix);
 }

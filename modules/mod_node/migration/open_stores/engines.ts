@@ -11,10 +11,11 @@ import { CopiedMetadata } from "../../storage/metadata/copied.ts";
 import { openLmdbMetadata } from "../../storage/metadata/lmdb.ts";
 import { memoryMetadata } from "../../storage/metadata/memory.ts";
 import type { MetadataStore } from "../../storage/metadata/store.ts";
-import type { StorePaths } from "../../storage/repo/datastore.ts";
+import type { ForeignDatabase, StorePaths } from "../../storage/repo/datastore.ts";
 import type { SharedFigures } from "../../storage/shared/figures.ts";
 import type { Collections } from "../../storage/shared/gc/collections.ts";
 import type { SharedLog } from "../../storage/shared/log.ts";
+import type { BlockImportOptions } from "../from_go_ipfs/import_blocks.ts";
 
 export interface Stores {
   readonly blocks: BlockStore;
@@ -90,25 +91,35 @@ export async function openCopiedMetadata(
   }
 }
 
-export interface GoIpfsImport {
-  /** Folder of the LevelDB of go-ipfs. */
-  readonly levelDb: string;
+export interface ForeignImport extends BlockImportOptions {
+  readonly from: ForeignDatabase;
   /** Folder of the metadata of `to`. */
   readonly metadataFolder: string;
   readonly to: Stores;
   readonly onNotice: Notice;
 }
 
-/** Brings the metadata up to date with go-ipfs. @throws NodeError LEVELDB_IN_USE, LEVELDB_DAMAGED */
-export async function importFromGoIpfs({ levelDb, metadataFolder, to, onNotice }: GoIpfsImport): Promise<void> {
-  // Loaded on demand: most repos have no LevelDB.
+/**
+ * Brings the metadata up to date with go-ipfs or Kubo, and the blocks where they are in the same database.
+ *
+ * @throws NodeError DATABASE_IN_USE, DATABASE_DAMAGED, BLOCK_CORRUPT; the signal's reason when it aborts
+ */
+export async function importForeign({ from, metadataFolder, to, onNotice, ...options }: ForeignImport): Promise<void> {
+  // Loaded on demand: most repos have no such database.
   const { importMetadata } = await import("../from_go_ipfs/import_metadata.ts");
-  const find = (cid: CID) => to.blocks.get(cid);
+  const { importBlocks, storeForms } = await import("../from_go_ipfs/import_blocks.ts");
+  const find = async (cid: CID) => (await to.blocks.get(cid)) ?? firstOf(to.blocks, await to.blocks.forms(cid));
   await importMetadata({
-    levelDb,
+    from,
     metadata: to.metadata,
     find,
+    onChanged: from.hasBlocks === true ? (database) => importBlocks(database, to.blocks, options) : undefined,
+    onImported: from.hasBlocks === true ? () => storeForms(to, options.signal) : undefined,
     scratch: join(dirname(metadataFolder), "reading"),
     onNotice,
+    signal: options.signal,
   });
 }
+
+/** Blocks of a database are stored in another form than they are referred to. */
+const firstOf = (blocks: BlockStore, [form]: readonly CID[]) => (form === undefined ? undefined : blocks.get(form));

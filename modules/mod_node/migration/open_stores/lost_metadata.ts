@@ -35,8 +35,8 @@ export async function settleLostMetadata(
   if (await isKept(join(metadata, "data.mdb"))) return;
   const path = metadataCopy(paths);
   const copy = await copyHeader(path);
-  // A repo of go-ipfs has its pins in a LevelDB, and no metadata before this node opens it.
-  const isFirst = copy === undefined && paths.levelDb !== undefined;
+  // A repo of go-ipfs or Kubo has its pins in another database, and no metadata before this node opens it.
+  const isFirst = copy === undefined && paths.foreign !== undefined;
   if (isFirst || (await isEmpty(blocks))) return;
   if (lostMetadata === "none") {
     onNotice(`${metadata} was lost: nothing is pinned, and a collection of garbage removes every block`);

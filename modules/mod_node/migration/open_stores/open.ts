@@ -1,12 +1,14 @@
-/** Opens the stores of a repo, and imports what go-ipfs has changed in it. */
+/** Opens the stores of a repo, and imports what go-ipfs or Kubo has changed in it. */
 import type { MakeRoom } from "../../storage/disk_reserve.ts";
 import type { CopiedMetadata } from "../../storage/metadata/copied.ts";
+import type { MetadataStore } from "../../storage/metadata/store.ts";
+import type { StorePaths } from "../../storage/repo/datastore.ts";
 import type { Repo } from "../../storage/repo/repo.ts";
 import { type CopyOptions, copyStores, exists } from "./copy.ts";
-import { importFromGoIpfs, openBlocks, openCopiedMetadata, type Stores } from "./engines.ts";
+import { importForeign, type Notice, openBlocks, openCopiedMetadata, type Stores } from "./engines.ts";
 import { type LostMetadata, settleLostMetadata } from "./lost_metadata.ts";
 
-/** Set in stores outside of their repo once they have a copy of what the repo had. */
+/** Set in stores once they have a copy of the blocks that the repo had elsewhere. */
 const filledKey = "node/filled";
 
 export interface OpenOptions extends Pick<CopyOptions, "onNotice" | "signal"> {
@@ -17,10 +19,10 @@ export interface OpenOptions extends Pick<CopyOptions, "onNotice" | "signal"> {
 }
 
 /**
- * Opens the stores of a repo. When it resolves the pins of go-ipfs are in the metadata, so before any garbage
+ * Opens the stores of a repo. When it resolves the pins of that program are in the metadata, so before any garbage
  * collection. Stores outside of their repo begin as a copy of what the repo has.
  *
- * @throws NodeError STORE_FULL, STORE_BROKEN, METADATA_LOST, LEVELDB_IN_USE, LEVELDB_DAMAGED; the signal's reason when
+ * @throws NodeError STORE_FULL, STORE_BROKEN, METADATA_LOST, DATABASE_IN_USE, DATABASE_DAMAGED; the signal's reason when
  * it aborts
  */
 export async function openStores(
@@ -34,14 +36,14 @@ export async function openStores(
     metadata = await openCopiedMetadata(paths, onNotice, makeRoom);
     const copied = metadata;
     const stores = { blocks, metadata, copyMetadata: () => copied.copy() };
-    const { levelDb, metadata: metadataFolder } = paths;
-    if (levelDb !== undefined) await importFromGoIpfs({ levelDb, metadataFolder, to: stores, onNotice });
+    const { metadata: metadataFolder } = paths;
+    await importInto(stores, paths, { onNotice, signal });
     if (repoStores !== undefined && !(await metadata.has(filledKey))) {
-      if (await exists(repoStores.blocks)) {
+      if (repoStores.foreign?.hasBlocks === true || (await exists(repoStores.blocks))) {
         onNotice(`what ${path} holds is being copied to ${paths.blocks}, once`);
         await copyStores(repoStores, stores, metadataFolder, { onNotice, signal });
       }
-      await metadata.transaction((writer) => writer.put(filledKey, new Uint8Array([1])));
+      await markFilled(metadata);
     }
     return stores;
   } catch (error) {
@@ -50,3 +52,19 @@ export async function openStores(
     throw error;
   }
 }
+
+/** Brings them up to date with the program that made the repo. */
+async function importInto(
+  stores: Stores,
+  { foreign, blocks, metadata: metadataFolder }: StorePaths,
+  { onNotice, signal }: Pick<CopyOptions, "signal"> & { readonly onNotice: Notice },
+): Promise<void> {
+  if (foreign === undefined) return;
+  const isFirst = foreign.hasBlocks === true && !(await stores.metadata.has(filledKey));
+  if (isFirst) onNotice(`the blocks of ${foreign.program} in ${foreign.path} are being copied to ${blocks}, once`);
+  await importForeign({ from: foreign, metadataFolder, to: stores, onNotice, signal });
+  if (isFirst) await markFilled(stores.metadata);
+}
+
+const markFilled = (metadata: MetadataStore): Promise<unknown> =>
+  metadata.transaction((writer) => writer.put(filledKey, new Uint8Array([1])));

@@ -7,12 +7,14 @@ import type { MakeRoom } from "../../storage/disk_reserve.ts";
 import type { MetadataStore } from "../../storage/metadata/store.ts";
 import type { Repo } from "../../storage/repo/repo.ts";
 import { Availability } from "../../storage/shared/availability.ts";
+import type { SharedFigures } from "../../storage/shared/figures.ts";
 import { Collections } from "../../storage/shared/gc/collections.ts";
 import { SharedKeys } from "../../storage/shared/keys.ts";
 import type { SharedLog } from "../../storage/shared/log.ts";
 import { SharedMetadata } from "../../storage/shared/metadata.ts";
 import { requirePair } from "../../storage/shared/pairing.ts";
 import { openS3 } from "../../storage/shared/s3/client.ts";
+import type { ObjectStore } from "../../storage/shared/s3/objects.ts";
 import { openSharedBlocks } from "../../storage/shared/segments/open.ts";
 import type { SharedBlocks } from "../../storage/shared/segments/store.ts";
 import {
@@ -21,7 +23,8 @@ import {
   type SharedStoreSettings,
   s3Settings,
 } from "../../storage/shared/settings.ts";
-import { openSqlLog } from "../../storage/shared/sql/engine.ts";
+import { openSqlLog, type SqlLog } from "../../storage/shared/sql/engine.ts";
+import { placeOf, sqlSettings } from "../../storage/shared/sql/settings.ts";
 import { NodeError } from "../../util/errors.ts";
 import { exists } from "./copy.ts";
 import { type Notice, openMetadata, type Stores } from "./engines.ts";
@@ -64,6 +67,7 @@ export async function openSharedStores(
     engines.push(() => bucket.close());
     await bucket.check();
     const objects = availability.watch(bucket, {
+      name: "objects",
       probe: (store) => store.probe(),
       refused: ["putNew", "put", "read", "stream", "head", "delete", "abandonUploads"],
       streams: ["stream"],
@@ -73,8 +77,9 @@ export async function openSharedStores(
     engines.push(() => database.log.close());
     await requirePair(bucket, database);
     const log = availability.watch(database.log, {
+      name: "database",
       probe: (shared) => shared.refresh(),
-      refused: ["refresh", "commit", "withLock", "sessions", "doomed", "buried"],
+      refused: ["refresh", "commit", "withLock", "sessions", "doomed", "buried", "lists"],
     });
     const place = settings.cache_path ?? join(dirname(repo.stores.metadata), "shared");
     const folder = join(place, database.store);
@@ -95,11 +100,8 @@ export async function openSharedStores(
     await tellOfContent(repo, metadata, onNotice);
     const keys = await keysOf(metadata, settings);
     const problem = () => availability.problem;
-    const figures = () => ({
-      requests: bucket.figures,
-      database: { ...database.counts, ...database.log.counts },
-      cache: blocks.cached,
-    });
+    const places = { objects: bucket.name, database: placeOf(sqlSettings(url)) };
+    const figures = figuresOf({ places, availability, bucket, database, blocks, collections });
     return {
       blocks,
       metadata,
@@ -117,6 +119,27 @@ export async function openSharedStores(
     throw error;
   }
 }
+
+interface Told {
+  readonly places: SharedFigures["places"];
+  readonly availability: Availability;
+  readonly bucket: ObjectStore;
+  readonly database: SqlLog;
+  readonly blocks: SharedBlocks;
+  readonly collections: Collections;
+}
+
+const figuresOf =
+  ({ places, availability, bucket, database, blocks, collections }: Told) =>
+  (): SharedFigures => ({
+    places,
+    problems: availability.problems,
+    waiting: { bytes: blocks.waiting, calls: database.log.waiting },
+    lastCollection: collections.last,
+    requests: bucket.figures,
+    database: { ...database.counts, ...database.log.counts },
+    cache: blocks.cached,
+  });
 
 /** Undefined unless a secret for them is named. @throws NodeError KEYS_SECRET_SHORT, KEYS_SECRET_WRONG */
 async function keysOf(metadata: MetadataStore, settings: SharedStoreSettings): Promise<SharedKeys | undefined> {

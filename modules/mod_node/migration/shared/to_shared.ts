@@ -77,7 +77,7 @@ class Copying {
     const onNotice = this.#onNotice;
     const blocks = await openBlocks(stores, onNotice);
     try {
-      if (blocks.joinsForms === true) {
+      if (blocks.joinsForms === true || stores.foreign?.hasBlocks === true) {
         throw new NodeError(
           "a repo of Kubo does not tell the codecs of its blocks: copy it to a folder first, with `modhost node migrate FROM TO`, and that one then",
         );

@@ -5,29 +5,37 @@ import { LRU } from "../../util/lru.ts";
 interface Entry {
   readonly path: string;
   /** Milliseconds since 1970. */
-  readonly until: number;
+  readonly since: number;
+  readonly ttlMs: number;
 }
 
 /** The least recently used names are dropped. */
 export class NameCache {
   readonly #entries: LRU<string, Entry>;
+  readonly #bound: () => number;
 
-  /** @throws NodeError for a negative size */
-  constructor(size: number) {
+  /**
+   * @param bound milliseconds for which anything is kept at most, as it is now
+   * @throws NodeError for a negative size
+   */
+  constructor(size: number, bound: () => number = () => Number.POSITIVE_INFINITY) {
     if (size < 0) throw new NodeError("cannot specify negative resolve cache size");
     this.#entries = new LRU(size);
+    this.#bound = bound;
   }
 
-  get(name: string): Entry | undefined {
+  get(name: string): { readonly path: string; readonly until: number } | undefined {
     const entry = this.#entries.get(name);
-    if (entry === undefined || entry.until > Date.now()) return entry;
+    if (entry === undefined) return undefined;
+    const until = entry.since + Math.min(entry.ttlMs, this.#bound());
+    if (until > Date.now()) return { path: entry.path, until };
     this.#entries.delete(name);
     return undefined;
   }
 
   /** @param ttlMs milliseconds; nothing is kept when it is not positive */
   set(name: string, path: string, ttlMs: number): void {
-    if (ttlMs > 0) this.#entries.set(name, { path, until: Date.now() + ttlMs });
+    if (ttlMs > 0 && this.#bound() > 0) this.#entries.set(name, { path, since: Date.now(), ttlMs });
     else this.#entries.delete(name);
   }
 

@@ -1,14 +1,11 @@
 /** Looks TXT records up: with the system's resolver, or over HTTPS where `DNS.Resolvers` names one. */
 import { Resolver } from "node:dns/promises";
+import { domainResolvers } from "../../storage/repo/defaults.ts";
 import { readAll } from "../../util/async/read_all.ts";
 import type { LookupTxt } from "./dnslink.ts";
 
 /** URLs of resolvers by domain with a final dot; an empty URL is the system's resolver. */
 export type Resolvers = Readonly<Record<string, string>>;
-
-/** For domains that the public DNS does not have. */
-const ETHEREUM_RESOLVER = "https://resolver.cloudflare-eth.com/dns-query";
-const DEFAULT_RESOLVERS: Resolvers = { "eth.": ETHEREUM_RESOLVER, "crypto.": ETHEREUM_RESOLVER };
 
 /** Errors for a name that does not exist, or has no TXT record. */
 const ABSENT_CODES = new Set(["ENOTFOUND", "ENODATA", "NXDOMAIN"]);
@@ -23,7 +20,7 @@ export function createTxtLookup(resolvers: () => Resolvers, timeoutMs = DEFAULT_
   return (name, signal) => {
     // Later versions of the reference write `auto` for resolvers that they look up: here, those that are built in.
     const configured = Object.entries(resolvers()).filter(([, address]) => address !== "auto");
-    const url = resolverOf(name, { ...DEFAULT_RESOLVERS, ...Object.fromEntries(configured) });
+    const url = resolverOf(name, { ...domainResolvers, ...Object.fromEntries(configured) });
     return url === "" ? fromSystem(name, signal) : fromUrl(url, name, timeoutMs, signal);
   };
 }

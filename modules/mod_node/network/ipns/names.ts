@@ -8,6 +8,7 @@ import type { MetadataStore } from "../../storage/metadata/store.ts";
 import type { Repo } from "../../storage/repo/repo.ts";
 import type { WorkShares } from "../../storage/shared/work_shares.ts";
 import { failure, NodeError } from "../../util/errors.ts";
+import { parseDuration } from "../../util/go/duration.ts";
 import type { NodeLog } from "../../util/log.ts";
 import { checkRecord, compareRecords, isValidRecord } from "../ipns_record/check.ts";
 import { nameOfPublished, PUBLISHED_PREFIX, recordKey } from "../ipns_record/keys.ts";
@@ -118,7 +119,11 @@ export class Names {
     const { RecordTransports } = await import("./record_transports.ts");
     const { config } = this.#repo;
     const [log, published] = [this.#log, this.#published];
-    const cache = new NameCache(config.value("Ipns.ResolveCacheSize") || DEFAULT_CACHE_SIZE);
+    const bound = () => {
+      const longest = config.value("Ipns.MaxCacheTTL") ?? null;
+      return longest === null ? Number.POSITIVE_INFINITY : parseDuration(longest);
+    };
+    const cache = new NameCache(config.value("Ipns.ResolveCacheSize") || DEFAULT_CACHE_SIZE, bound);
     const publish: RecordTransports["publish"] = (key, bytes, signal) => transports.publish(key, bytes, signal);
     const republisher = new Republisher({
       config,

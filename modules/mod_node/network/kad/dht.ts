@@ -4,6 +4,7 @@ import type { KadDHT, KadDHTComponents, QueryEvent } from "@libp2p/kad-dht";
 import type { CID } from "multiformats/cid";
 import type { PeerId } from "../../formats/peer_id.ts";
 import { LRU } from "../../util/lru.ts";
+import { Announcer } from "./announcer.ts";
 import { eventTypes, NO_PEERS_TEXT, type QueryKind, queryError, type RoutingEvents, translate } from "./events.ts";
 import { createKademlia, type DhtMode, type DhtName, type DhtOptions } from "./kademlia.ts";
 import type { RoutingTableView } from "./patches/routing_table.ts";
@@ -37,6 +38,8 @@ const MAX_REMEMBERED_ANSWERS = 4096;
 export class Dht implements Startable {
   readonly name: DhtName;
   readonly [peerDiscoverySymbol]: PeerDiscovery;
+  /** Announces many blocks at a time. */
+  readonly announcer: Announcer;
   /** Called when the first peer enters an empty routing table. */
   onFirstPeer: (() => void) | undefined;
   readonly #dht: KadDHT & Startable;
@@ -55,7 +58,7 @@ export class Dht implements Startable {
   constructor(components: KadDHTComponents, options: DhtOptions) {
     const { name, records } = options;
     const { peerId, connectionManager, events } = components;
-    const { dht, table, isReachable } = createKademlia(components, options);
+    const { dht, table, protocol, addresses, isReachable } = createKademlia(components, options);
     this.#mode = options.mode;
     this.#isReachable = isReachable;
     events.addEventListener("self:peer:update", () => {
@@ -68,6 +71,14 @@ export class Dht implements Startable {
     this.#dht = dht;
     this.#table = table;
     this[peerDiscoverySymbol] = dht;
+    this.announcer = new Announcer({
+      name,
+      protocol,
+      connectionManager,
+      records,
+      closest: (key, signal) => this.closest(key, signal),
+      self: () => ({ id: peerId, multiaddrs: addresses() }),
+    });
     table.onAdded(() => this.#onPeerAdded());
     table.onRemoved((id) => this.#onPeerRemoved(id));
   }

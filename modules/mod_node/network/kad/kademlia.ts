@@ -7,7 +7,7 @@ import {
   removePrivateAddressesMapper,
   removePublicAddressesMapper,
 } from "@libp2p/kad-dht";
-import { transportOf } from "../swarm/multiaddr.ts";
+import { type Multiaddr, transportOf } from "../swarm/multiaddr.ts";
 import type { PatchNotices } from "../swarm/patches/notices.ts";
 import { withOverrides } from "../swarm/patches/with_overrides.ts";
 import { limitMessages } from "./patches/limit_messages.ts";
@@ -39,6 +39,9 @@ const NEVER_MS = 2 ** 31 - 1;
 export interface Kademlia {
   readonly dht: KadDHT & Startable & PeerDiscovery;
   readonly table: RoutingTableView;
+  readonly protocol: string;
+  /** Where peers of this DHT reach the node. */
+  addresses(): readonly Multiaddr[];
   /** The node has an address that all peers of this DHT can dial. */
   isReachable(): boolean;
 }
@@ -78,7 +81,7 @@ export function createKademlia(components: KadDHTComponents, options: DhtOptions
   }) as Kademlia["dht"];
   limitMessages(dht, patches);
   const isReachable = () => own().some((address) => !address.toString().includes("/p2p-circuit"));
-  return { dht, table: routingTableOf(dht, components, patches), isReachable };
+  return { dht, table: routingTableOf(dht, components, patches), protocol, addresses: own, isReachable };
 }
 
 /**

@@ -3,6 +3,7 @@
  * in memory as in the reference. Provider records are by multihash: so is the queue. Hosts of a shared store have one queue of roots, of
  * which each provides its share, under its own name; blocks are provided by the host that stored them.
  */
+import { setTimeout as delay } from "node:timers/promises";
 import { CID } from "multiformats/cid";
 import * as Digest from "multiformats/hashes/digest";
 import { raw } from "../../formats/cid/codecs.ts";
@@ -22,11 +23,23 @@ export interface ProvideQueueDeps {
   /** A routing table has peers. */
   readonly ready: () => boolean;
   readonly provide: (cid: CID, signal: AbortSignal) => Promise<void>;
+  /**
+   * Where many are announced better together: announces multihashes, tells `settled` as they are done or have failed, and resolves when
+   * all are. Undefined: now they are not.
+   */
+  readonly together?: () => ProvideTogether | undefined;
   /** Where several hosts have the metadata. */
   readonly shares?: Pick<WorkShares, "division"> | undefined;
   /** Milliseconds between looks at what other hosts have added. */
   readonly lookEveryMs?: number | undefined;
 }
+
+/** Rejects when nothing could be announced. */
+export type ProvideTogether = (
+  kind: "roots" | "blocks",
+  multihashes: readonly Uint8Array[],
+  settled: (multihashes: readonly Uint8Array[], error?: Error) => void,
+) => Promise<void>;
 
 /** Roots in the queue, and blocks. Further ones are left to the reprovider. */
 const MAX_ROOTS = 16_384;
@@ -40,8 +53,14 @@ const REST_MS = 50;
 const LOOK_EVERY_MS = 5000;
 /** Milliseconds that blocks wait at most for the stream of new ones to end. */
 const MAX_WAIT_MS = 10_000;
+/** Milliseconds between looks at whether there is room. */
+const ROOM_AFTER_MS = 50;
+/** Milliseconds after which what could not be announced together is tried again. */
+const RETRY_AFTER_MS = 60_000;
 
-const keyOf = ({ multihash }: CID): string => Buffer.from(multihash.bytes).toString("latin1");
+const nameOf = (multihash: Uint8Array): string => Buffer.from(multihash).toString("latin1");
+
+const keyOf = ({ multihash }: CID): string => nameOf(multihash.bytes);
 
 const cidOf = (key: string): CID => makeCid(1, raw, Digest.decode(Buffer.from(key, "latin1")));
 
@@ -65,6 +84,7 @@ export class ProvideQueue {
   /** Roots that wait for other hosts. */
   #theirs = 0;
   #timer: NodeJS.Timeout | undefined;
+  #retry: NodeJS.Timeout | undefined;
   #looking: Promise<void> | undefined;
 
   constructor(deps: ProvideQueueDeps) {
@@ -122,6 +142,7 @@ export class ProvideQueue {
   async stop(): Promise<void> {
     this.#stop.abort();
     clearTimeout(this.#timer);
+    clearTimeout(this.#retry);
     await this.#looking;
     this.#rootCalm.stop();
     this.#blockCalm.stop();
@@ -131,6 +152,31 @@ export class ProvideQueue {
   /** The length of the queue; 0 while the routing tables are empty. */
   get size(): number {
     return this.#deps.ready() ? this.#roots.size + this.#blocks.size : 0;
+  }
+
+  /** The multihashes of what waits, without those that are being provided. */
+  waiting(): readonly Uint8Array[] {
+    const keys = [...this.#roots.keys(), ...this.#blocks].filter((key) => !this.#busy.has(key));
+    return keys.map((key) => cidOf(key).multihash.bytes);
+  }
+
+  /** Removes what waits, and tells how many they were; what is being provided is not stopped. */
+  clear(): number {
+    let count = 0;
+    for (const [key, cid] of [...this.#roots]) {
+      if (this.#busy.has(key)) continue;
+      this.#leave(key, cid);
+      count += 1;
+    }
+    for (const key of [...this.#blocks]) if (!this.#busy.has(key) && this.#blocks.delete(key)) count += 1;
+    return count;
+  }
+
+  /** As `addBlocks`, but waits for room in the queue. Without peers it is taken for a root, which waits for one. */
+  async addOne(cid: CID, signal: AbortSignal): Promise<void> {
+    while (this.#blocks.size >= MAX_BLOCKS && this.#deps.ready()) await delay(ROOM_AFTER_MS, undefined, { signal });
+    if (this.#deps.ready()) this.addBlocks([cid]);
+    else this.add([cid]);
   }
 
   /** Roots are provided now, or when a peer comes; those of another host's share are left to it. */
@@ -179,6 +225,12 @@ export class ProvideQueue {
   /** Provides what waits, if that is possible; to be called when a peer enters a routing table. */
   run(): void {
     if (this.#stop.signal.aborted || !this.#deps.ready()) return;
+    const together = this.#deps.together?.();
+    if (together === undefined) this.#runOneByOne();
+    else this.#runTogether(together);
+  }
+
+  #runOneByOne(): void {
     const workers = this.#rootCalm.isCalm ? this.#deps.workers() : 1;
     for (const [key, cid] of this.#roots) {
       if (this.#busy.size >= workers) return;
@@ -191,6 +243,40 @@ export class ProvideQueue {
     }
   }
 
+  /** Hands on all that waits, when no more of it comes or after a while. */
+  #runTogether(provide: ProvideTogether): void {
+    if (isSettled(this.#rootCalm)) this.#handOn("roots", [...this.#roots.keys()], provide);
+    if (isSettled(this.#blockCalm)) this.#handOn("blocks", [...this.#blocks], provide);
+  }
+
+  #handOn(kind: "roots" | "blocks", keys: readonly string[], provide: ProvideTogether): void {
+    const waiting = keys.filter((key) => !this.#busy.has(key));
+    if (waiting.length === 0) return;
+    for (const key of waiting) this.#busy.add(key);
+    const done = (multihashes: readonly Uint8Array[], error?: Error) => {
+      if (error !== undefined && !this.#stop.signal.aborted) this.#warn(`${multihashes.length} ${kind} wait`, error);
+      for (const multihash of multihashes) this.#doneTogether(nameOf(multihash));
+      this.#goOn();
+    };
+    const multihashes = waiting.map((key) => cidOf(key).multihash.bytes);
+    provide(kind, multihashes, done).catch((error: Error) => {
+      for (const key of waiting) this.#busy.delete(key);
+      if (this.#stop.signal.aborted) return;
+      this.#warn(`${waiting.length} ${kind} were not announced`, error);
+      clearTimeout(this.#retry);
+      this.#retry = setTimeout(() => this.run(), RETRY_AFTER_MS).unref();
+    });
+  }
+
+  /** Those of a region that failed have their turn elsewhere, unless the routing tables are empty by then. */
+  #doneTogether(key: string): void {
+    this.#busy.delete(key);
+    if (this.#stop.signal.aborted || !this.#deps.ready()) return;
+    const root = this.#roots.get(key);
+    if (root === undefined) this.#blocks.delete(key);
+    else this.#leave(key, root);
+  }
+
   #workersForBlocks(): number {
     if (this.#blockCalm.isCalm) return Math.max(1, this.#deps.workers() - ROOT_WORKERS);
     return this.#blockCalm.disturbedFor() < MAX_WAIT_MS ? 0 : 1;
@@ -201,10 +287,14 @@ export class ProvideQueue {
     await this.#provide(key, cid);
     this.#busy.delete(key);
     if (this.#stop.signal.aborted || !this.#deps.ready()) return;
-    this.#roots.delete(key);
-    this.#store.set(cid.toString(), undefined);
-    if (this.#deps.shares !== undefined) this.#doneMeanwhile.add(key);
+    this.#leave(key, cid);
     this.#goOn();
+  }
+
+  #leave(key: string, root: CID): void {
+    this.#roots.delete(key);
+    this.#store.set(root.toString(), undefined);
+    if (this.#deps.shares !== undefined) this.#doneMeanwhile.add(key);
   }
 
   /** Never rejects. A block is tried once. */
@@ -222,14 +312,18 @@ export class ProvideQueue {
 
   /** The caller takes it out of `#busy`, in the same step as out of the queue. */
   async #provide(key: string, cid: CID): Promise<void> {
-    const { provide, log } = this.#deps;
+    const { provide } = this.#deps;
     const { signal } = this.#stop;
     this.#busy.add(key);
     try {
       await provide(cid, signal);
     } catch (error) {
-      if (!signal.aborted) log.write("provider.simple", "warn", `${cid} was not provided: ${(error as Error).message}`);
+      if (!signal.aborted) this.#warn(`${cid} was not provided`, error as Error);
     }
+  }
+
+  #warn(text: string, { message }: Error): void {
+    this.#deps.log.write("provider.simple", "warn", `${text}: ${message}`);
   }
 
   #goOn(): void {
@@ -237,3 +331,6 @@ export class ProvideQueue {
     this.run();
   }
 }
+
+/** Whether it is calm, or has not been for long enough. */
+const isSettled = (calm: Calm): boolean => calm.isCalm || calm.disturbedFor() >= MAX_WAIT_MS;

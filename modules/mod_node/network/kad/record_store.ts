@@ -5,6 +5,7 @@ import { BaseDatastore } from "datastore-core/base";
 import { Key, type KeyQuery, type Pair, type Query } from "interface-datastore";
 import { base32 } from "multiformats/bases/base32";
 import { type PeerId, parsePeerId } from "../../formats/peer_id.ts";
+import { varintLength, writeVarint } from "../../formats/protobuf/varint.ts";
 import type { MetadataStore } from "../../storage/metadata/store.ts";
 import { WriteBehind } from "../../storage/metadata/write_behind.ts";
 import { KeyedMutex } from "../../util/async/keyed_mutex.ts";
@@ -142,6 +143,14 @@ export class RecordStore {
     stamped.writeBigUInt64BE(BigInt(this.#now()));
     stamped.set(value, TIMESTAMP_SIZE);
     this.#set(key, stamped);
+  }
+
+  /** Notes that this node provides a block. */
+  keepOwn(multihash: Uint8Array): void {
+    const now = this.#now();
+    const time = new Uint8Array(varintLength(now));
+    writeVarint(time, 0, now);
+    this.#write(`/provider/${base32.baseEncode(multihash)}${this.#own}`, time);
   }
 
   async delete(key: string): Promise<void> {

@@ -3,20 +3,15 @@
  * and what a host has provided that is gone.
  */
 import type { CID } from "multiformats/cid";
-import type { Pins } from "../../content/pins/pins.ts";
-import { CidSet } from "../../formats/cid/set.ts";
-import type { BlockService } from "../../storage/blockstore/block_service.ts";
 import type { MetadataStore } from "../../storage/metadata/store.ts";
 import type { Repo } from "../../storage/repo/repo.ts";
 import type { Division, WorkShares } from "../../storage/shared/work_shares.ts";
 import { failure, NodeError } from "../../util/errors.ts";
-import { parseDuration } from "../../util/go/duration.ts";
 import type { NodeLog } from "../../util/log.ts";
+import { type AnnouncingSettings, announcingSettings, type StrategyDeps } from "./strategies.ts";
 
-export interface ReproviderDeps {
+export interface ReproviderDeps extends StrategyDeps {
   readonly repo: Pick<Repo, "config">;
-  readonly blocks: BlockService;
-  readonly pins: Pins;
   readonly metadata: MetadataStore;
   readonly log: NodeLog;
   /** CIDs that are provided at a time, as it is when a run begins. */
@@ -32,11 +27,12 @@ export interface ReproviderDeps {
 
 /** The last run that finished. */
 export interface LastReprovide {
+  /** When it began, in milliseconds since 1970; undefined: there was none since the start. */
+  readonly at?: number;
   readonly provided: number;
   readonly durationMs: number;
 }
 
-const DEFAULT_INTERVAL = "12h";
 /** Milliseconds from the start of the node to its first run. */
 const FIRST_RUN_AFTER_MS = 60_000;
 const LOOK_EVERY_MS = 60_000;
@@ -45,47 +41,10 @@ const MAX_TIMER_MS = 2 ** 31 - 1;
 /** In the metadata store: when the last run began, in milliseconds since 1970. */
 const LAST_KEY = "routing/reprovided";
 
-type Strategy = (deps: ReproviderDeps, signal: AbortSignal) => AsyncIterable<CID>;
-
-const strategies: Readonly<Record<string, Strategy>> = {
-  /** Provider records are by multihash: the CIDs of one block, which a store lists together, count once. */
-  async *all({ blocks }) {
-    let last: Uint8Array = new Uint8Array(0);
-    for await (const cid of blocks.store.keys()) {
-      if (Buffer.compare(cid.multihash.bytes, last) !== 0) yield cid;
-      last = cid.multihash.bytes;
-    }
-  },
-  async *pinned({ pins }, signal) {
-    const seen = new CidSet();
-    for await (const cid of pinned(pins)) if (seen.add(cid)) yield cid;
-    yield* pins.indirect(seen, signal);
-  },
-  roots: ({ pins }) => pinned(pins),
-};
-
-interface Settings {
-  /** Milliseconds; not positive for never. */
-  readonly interval: number;
-  readonly strategy: Strategy;
-}
-
-function settingsOf(config: Pick<Repo["config"], "value">): Settings {
-  const name = config.value("Reprovider.Strategy") || "all";
-  const strategy = Object.hasOwn(strategies, name) ? strategies[name] : undefined;
-  if (strategy === undefined) throw new NodeError(`unknown reprovider strategy '${name}'`);
-  return { strategy, interval: parseDuration(config.value("Reprovider.Interval") || DEFAULT_INTERVAL) };
-}
-
-async function* pinned(pins: Pins): AsyncGenerator<CID, void, undefined> {
-  yield* pins.list("recursive");
-  yield* pins.list("direct");
-}
-
 /** Runs a minute after the start, then after each interval, which is counted across restarts. */
 export class Reprovider {
   readonly #deps: ReproviderDeps;
-  #settings: Settings;
+  #settings: AnnouncingSettings;
   readonly #stop = new AbortController();
   #timer: NodeJS.Timeout | undefined;
   /** For looks at the other hosts. */
@@ -101,7 +60,7 @@ export class Reprovider {
   /** @throws NodeError for an invalid interval or an unknown strategy */
   constructor(deps: ReproviderDeps) {
     this.#deps = deps;
-    this.#settings = settingsOf(deps.repo.config);
+    this.#settings = announcingSettings(deps.repo.config);
   }
 
   get last(): LastReprovide {
@@ -124,7 +83,7 @@ export class Reprovider {
    * @throws NodeError for an invalid interval or an unknown strategy: the former ones stay
    */
   async renew(): Promise<void> {
-    this.#settings = settingsOf(this.#deps.repo.config);
+    this.#settings = announcingSettings(this.#deps.repo.config);
     clearTimeout(this.#timer);
     this.#due = false;
     if (this.#isStarted) await this.start();
@@ -164,7 +123,7 @@ export class Reprovider {
       const either = AbortSignal.any([this.#stop.signal, ...(signal === undefined ? [] : [signal])]);
       const provided = await this.#provideAll(isMine, either);
       this.#covered = division;
-      this.#last = { provided, durationMs: Date.now() - began };
+      this.#last = { at: began, provided, durationMs: Date.now() - began };
       await this.#deps.metadata.transaction((writer) => writer.put(LAST_KEY, Buffer.from(String(began))));
     } finally {
       this.#running = false;

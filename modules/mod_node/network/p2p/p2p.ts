@@ -86,7 +86,7 @@ export class P2p {
   }
 
   /** Takes streams of a protocol from peers, and connects each to `target`. @throws NodeError */
-  async listen(protocol: string, target: Multiaddr, { custom, reportPeer }: ListenOptions): Promise<void> {
+  async listen(protocol: string, target: Multiaddr, { custom, reportPeer }: ListenOptions): Promise<ListenerInfo> {
     requireTarget(target);
     requireName(protocol, custom);
     if (this.#listeners.has(protocol)) throw new NodeError("listener already registered");
@@ -109,6 +109,7 @@ export class P2p {
       });
     }
     this.#requireOpen(listener);
+    return listener;
   }
 
   /**
@@ -116,7 +117,12 @@ export class P2p {
    *
    * @throws NodeError, also when it cannot listen
    */
-  async forward(protocol: string, address: Multiaddr, peer: NamedPeer, { custom }: ForwardOptions): Promise<void> {
+  async forward(
+    protocol: string,
+    address: Multiaddr,
+    peer: NamedPeer,
+    { custom }: ForwardOptions,
+  ): Promise<ListenerInfo> {
     requireName(protocol, custom);
     const target = `/p2p/${peer.id}`;
     let local: LocalListener;
@@ -128,7 +134,9 @@ export class P2p {
       throw new NodeError(`listen ${addressText(address)}: ${(error as Error).message}`, { cause: error });
     }
     this.#requireOpen(local);
-    this.#forwards.add({ protocol, listen: addressText(local.address), target, close: local.close });
+    const listener = { protocol, listen: addressText(local.address), target, close: local.close };
+    this.#forwards.add(listener);
+    return listener;
   }
 
   /**

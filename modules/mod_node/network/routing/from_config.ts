@@ -77,6 +77,8 @@ const custom: RoutingType = {
 const dht: DhtModes = { wan: "auto", lan: "server" };
 const client: DhtModes = { wan: "client", lan: "client" };
 
+const none = onlyDht(undefined);
+
 /** By `Routing.Type`. Without routers over HTTP `auto` is `dht`, and so is nothing. */
 const types: Readonly<Record<string, RoutingType>> = {
   "": withHttp(dht),
@@ -85,7 +87,7 @@ const types: Readonly<Record<string, RoutingType>> = {
   dht: onlyDht(dht),
   dhtclient: onlyDht(client),
   dhtserver: onlyDht({ wan: "server", lan: "server" }),
-  none: onlyDht(undefined),
+  none,
   delegated,
   custom,
 };
@@ -101,6 +103,9 @@ function typeOf(config: Config): RoutingType {
 
 /** @throws NodeError for an invalid configuration */
 export const dhtModes = (config: Config): DhtModes => typeOf(config).modes(config);
+
+/** Whether announcements go to the DHTs, and to no other router. */
+export const announcesByDht = (config: Config): boolean => ![none, delegated, custom].includes(typeOf(config));
 
 /** @throws NodeError for an invalid configuration */
 export const configuredRouter = (deps: RouterDeps): Router => typeOf(deps.config).router(deps);

@@ -7,7 +7,6 @@ import type { BlockService } from "../../storage/blockstore/block_service.ts";
 import type { MetadataStore } from "../../storage/metadata/store.ts";
 import type { Repo } from "../../storage/repo/repo.ts";
 import type { SharedLog } from "../../storage/shared/log.ts";
-import { WorkShares } from "../../storage/shared/work_shares.ts";
 import { NodeError } from "../../util/errors.ts";
 import type { NodeLog } from "../../util/log.ts";
 import * as queries from "../kad/dual_dht.ts";
@@ -19,13 +18,12 @@ import {
   type RoutingEvent,
   type RoutingEvents,
 } from "../kad/events.ts";
-import { ProvideQueue } from "../kad/provide_queue.ts";
-import { type LastReprovide, Reprovider } from "../kad/reprovider.ts";
 import { dhtOf } from "../kad/services.ts";
 import { compare } from "../kad/validators.ts";
 import type { Multiaddr } from "../swarm/multiaddr.ts";
 import { configuredRouter, dhtModes } from "./from_config.ts";
 import type { ProviderRecord } from "./provider_record.ts";
+import { type ProvideStat, Providing } from "./providing.ts";
 import type { Asking, Router } from "./router.ts";
 
 export interface RoutingDeps {
@@ -37,6 +35,8 @@ export interface RoutingDeps {
   /** The log of the hosts that have the blocks and the metadata in common; undefined where this is one host's store. */
   readonly shared?: Pick<SharedLog, "session" | "sessions"> | undefined;
   readonly pins: Pins;
+  /** The root of the mutable files. */
+  readonly filesRoot?: ((signal: AbortSignal) => Promise<CID>) | undefined;
   readonly log: NodeLog;
 }
 
@@ -45,18 +45,6 @@ export interface FindOptions extends Asking {
   readonly count: number;
 }
 
-/** What was provided since the start. */
-export interface ProvideStat {
-  readonly total: number;
-  readonly averageMs: number;
-  readonly lastReprovide: LastReprovide;
-}
-
-/** Milliseconds in which one CID has to be provided. */
-const PROVIDE_TIMEOUT_MS = 60_000;
-/** CIDs that are provided at a time; the second with `Experimental.AcceleratedDHTClient`. */
-const WORKERS = 8;
-const ACCELERATED_WORKERS = 32;
 /** Providers of one block that `findProviderPeers` finds. */
 const MAX_PROVIDERS = 20;
 const NOT_SUPPORTED_TEXT = "routing: operation or key not supported";
@@ -70,35 +58,24 @@ export class Routing {
   readonly #dht: queries.DualDht | undefined;
   readonly #log: NodeLog;
   #router: Router;
-  readonly #provideQueue: ProvideQueue;
-  readonly #reprovider: Reprovider;
-  /** Of what is provided, with other hosts. */
-  readonly #shares: WorkShares | undefined;
-  /** Nothing is provided without a command (`Experimental.StrategicProviding`). */
-  #manualOnly: boolean;
+  readonly #providing: Providing;
   readonly #config: Repo["config"];
-  readonly #stat = { total: 0, milliseconds: 0 };
 
   /** @throws NodeError for an invalid configuration */
-  constructor({ libp2p, repo, blocks, metadata, hostMetadata, shared, pins, log }: RoutingDeps) {
-    const { config } = repo;
+  constructor(deps: RoutingDeps) {
+    const { libp2p, repo, log } = deps;
     const [wan, lan] = [dhtOf(libp2p, "wan"), dhtOf(libp2p, "lan")];
     this.#libp2p = libp2p;
     this.#dht = wan && lan && { wan, lan };
-    this.#config = config;
+    this.#config = repo.config;
     this.#log = log;
     this.#router = this.#configured();
-    this.#manualOnly = config.value("Experimental.StrategicProviding");
-    this.#shares = shared && new WorkShares({ log: shared, metadata, name: "providing" });
-    const providing = {
-      log,
-      shares: this.#shares,
-      workers: () => (config.value("Experimental.AcceleratedDHTClient") ? ACCELERATED_WORKERS : WORKERS),
-      ready: () => !this.#manualOnly && this.#router.provide !== undefined && this.#router.canProvide?.() === true,
-      provide: (cid: CID, signal: AbortSignal) => this.#provideOne(cid, signal),
-    };
-    this.#provideQueue = new ProvideQueue({ ...providing, metadata });
-    this.#reprovider = new Reprovider({ ...providing, metadata: hostMetadata, repo, blocks, pins });
+    this.#providing = new Providing({
+      ...deps,
+      dhts: this.#dht,
+      router: () => this.#router,
+      provide: (cid, signal) => this.provide(cid, signal),
+    });
   }
 
   #configured(): Router {
@@ -106,29 +83,7 @@ export class Routing {
   }
 
   async start(): Promise<void> {
-    if (this.#router.provide === undefined || this.#manualOnly) return;
-    await this.#startProviding();
-  }
-
-  async #startProviding(): Promise<void> {
-    for (const table of Object.values(this.#dht ?? {})) table.onFirstPeer = () => this.#onFirstPeer();
-    if (this.#router.canProvide?.() === true) this.#shares?.join();
-    await this.#provideQueue.start();
-    await this.#reprovider.start();
-  }
-
-  /** Goes by `Experimental.StrategicProviding` as it is now. */
-  async renewProviding(): Promise<void> {
-    const before = this.#manualOnly;
-    this.#manualOnly = this.#config.value("Experimental.StrategicProviding");
-    if (this.#router.provide === undefined || before === this.#manualOnly) return;
-    if (this.#manualOnly) await this.#pauseProviding();
-    else await this.#startProviding();
-  }
-
-  async #pauseProviding(): Promise<void> {
-    this.#reprovider.pause();
-    await this.#shares?.leave();
+    await this.#providing.start();
   }
 
   /**
@@ -149,28 +104,16 @@ export class Routing {
       await dhts?.wan.setMode(modes.wan);
       await dhts?.lan.setMode(modes.lan);
     }
-    const provides = this.#router.provide !== undefined;
-    if (this.#manualOnly || provides === (before.provide !== undefined)) return;
-    if (provides) await this.#startProviding();
-    else await this.#pauseProviding();
-  }
-
-  /** Goes by `Reprovider` as it is now. @throws NodeError for an invalid value */
-  renewReprovider(): Promise<void> {
-    return this.#reprovider.renew();
+    await this.#providing.renewRouter(before);
   }
 
   async stop(): Promise<void> {
-    this.#reprovider.stop();
-    await this.#provideQueue.stop();
-    await this.#shares?.leave();
+    await this.#providing.stop();
   }
 
-  #onFirstPeer(): void {
-    if (this.#manualOnly) return;
-    this.#shares?.join();
-    this.#provideQueue.run();
-    this.#reprovider.runIfDue();
+  /** What is announced in the background. */
+  get providing(): Providing {
+    return this.#providing;
   }
 
   /** Who is asked. With `Routing.Type` "none" it has no method. */
@@ -325,44 +268,21 @@ export class Routing {
 
   /** Provides roots in the background, now or when a peer enters a routing table. */
   announce(cids: readonly CID[]): void {
-    if (this.#router.provide !== undefined && !this.#manualOnly) this.#provideQueue.add(cids);
-  }
-
-  /**
-   * Provides single new blocks in the background, after the roots; without a peer in a routing table that is left to the
-   * reprovider.
-   */
-  announceBlocks(cids: readonly CID[]): void {
-    if (this.#router.provide !== undefined && !this.#manualOnly) this.#provideQueue.addBlocks(cids);
+    this.#providing.announce(cids);
   }
 
   /** CIDs that wait to be provided; 0 while the routing tables are empty. */
   get queued(): number {
-    return this.#provideQueue.size;
+    return this.#providing.queued;
   }
 
   get provideStat(): ProvideStat {
-    const { total, milliseconds } = this.#stat;
-    return { total, averageMs: total === 0 ? 0 : milliseconds / total, lastReprovide: this.#reprovider.last };
+    return this.#providing.stat;
   }
 
-  /**
-   * Provides again what is stored here, as `Reprovider.Strategy` says; nothing with `Experimental.StrategicProviding`.
-   *
-   * @throws NodeError when no peer is connected, the tables are empty, or the reprovider is running
-   */
-  async reprovide(signal: AbortSignal): Promise<void> {
-    if (this.#manualOnly) return;
-    if (this.#libp2p.getPeers().length === 0) throw new NodeError("cannot reprovide, no connected peers");
-    await this.#reprovider.run(signal);
-  }
-
-  async #provideOne(cid: CID, signal: AbortSignal): Promise<void> {
-    const began = performance.now();
-    const either = AbortSignal.any([signal, AbortSignal.timeout(PROVIDE_TIMEOUT_MS)]);
-    for await (const _ of this.provide(cid, either));
-    this.#stat.total += 1;
-    this.#stat.milliseconds += performance.now() - began;
+  /** See `Providing.reprovide`. */
+  reprovide(signal: AbortSignal): Promise<void> {
+    return this.#providing.reprovide(signal);
   }
 }
 

@@ -1,5 +1,6 @@
 /** The list `Bootstrap` of the configuration. Who changes it has the swarm go by it. */
 
+import { AUTO } from "../../storage/repo/auto_values.ts";
 import type { ConfigFile } from "../../storage/repo/config.ts";
 import { bootstrapPeers } from "../../storage/repo/defaults.ts";
 import { NodeError } from "../../util/errors.ts";
@@ -8,9 +9,6 @@ import { byPeer, type PeerAddress, parseMultiaddr, splitPeer, withPeer } from ".
 type BootstrapConfig = Pick<ConfigFile, "value" | "update">;
 
 const KEY = "Bootstrap";
-
-/** What later versions of the reference write for a list that they look up: it stands for the built-in one. */
-const AUTO = "auto";
 
 const expanded = (texts: readonly string[] | null): readonly string[] =>
   (texts ?? []).flatMap((text) => (text === AUTO ? bootstrapPeers : [text]));
@@ -37,11 +35,27 @@ export const bootstrapAddresses = (config: BootstrapConfig): readonly PeerAddres
  */
 export async function addBootstrap(config: BootstrapConfig, texts: readonly string[]): Promise<readonly string[]> {
   if (texts.length === 0) throw new NodeError("no bootstrap peers to add");
+  // It stands for those that are built in, and stays a word in the file.
+  if (texts.includes(AUTO)) return addAuto(config, texts);
   for (const text of texts) requirePeer(text);
   const first = unique(texts);
   await config.update(KEY, (before) => [...unique([...first.values(), ...expanded(before)]).values()]);
   return [...first.values()];
 }
+
+async function addAuto(config: BootstrapConfig, texts: readonly string[]): Promise<readonly string[]> {
+  if (config.value("AutoConf.Enabled") === false) {
+    throw new NodeError(
+      "cannot add default bootstrap peers: AutoConf is disabled (AutoConf.Enabled=false). Enable AutoConf by setting AutoConf.Enabled=true in your config, or add specific peer addresses instead",
+    );
+  }
+  for (const text of texts) if (text !== AUTO) requirePeer(text);
+  await config.update(KEY, (before) => [...new Set([...texts, ...(before ?? [])])]);
+  return texts;
+}
+
+/** The list as it is written, with the word `auto` where it stands for those that are built in. */
+export const writtenBootstrap = (config: BootstrapConfig): readonly string[] => config.value(KEY) ?? [];
 
 /** The first text of each address, by its normalized form. */
 function unique(texts: readonly string[]): ReadonlyMap<string, string> {

@@ -5,6 +5,7 @@ import type { ConfigFile } from "../../storage/repo/config.ts";
 import { NodeError } from "../../util/errors.ts";
 import { parseDuration } from "../../util/go/duration.ts";
 import { quote } from "../../util/go/text.ts";
+import { parseSize } from "../../util/size.ts";
 
 export interface ConnectionLimits {
   /** Connections that are left after trimming. */
@@ -31,6 +32,41 @@ export function connectionLimits(config: Pick<ConfigFile, "value">): ConnectionL
   } catch (error) {
     throw new NodeError(`parsing Swarm.ConnMgr.GracePeriod: ${(error as Error).message}`, { cause: error });
   }
+}
+
+/** What connections may take in all (`Swarm.ResourceMgr`); undefined where nothing is said. */
+export interface ResourceLimits {
+  /** Bytes. */
+  readonly memory: number | undefined;
+  readonly descriptors: number | undefined;
+}
+
+/** Undefined where it is switched off. @throws NodeError for a size that is none */
+export function resourceLimits(config: Pick<ConfigFile, "value">): ResourceLimits | undefined {
+  if (config.value("Swarm.ResourceMgr.Enabled") === false) return undefined;
+  const size = config.value("Swarm.ResourceMgr.MaxMemory");
+  try {
+    return {
+      memory: size == null || size === "" ? undefined : parseSize(size),
+      descriptors: config.value("Swarm.ResourceMgr.MaxFileDescriptors") || undefined,
+    };
+  } catch (error) {
+    throw new NodeError(`parsing Swarm.ResourceMgr.MaxMemory: ${(error as Error).message}`, { cause: error });
+  }
+}
+
+/** Connections above this multiple of `Swarm.ConnMgr.HighWater` are refused at once. */
+const MAX_CONNECTIONS_FACTOR = 4;
+/** Memory for which there may be one connection, as in the reference. */
+const BYTES_PER_CONNECTION = 1024 * 1024;
+
+/** Connections beyond which none is accepted, by the lowest of the limits: one at least. */
+export function maxConnections({ high }: Partial<ConnectionLimits> = {}, resources?: ResourceLimits): number {
+  const { memory, descriptors } = resources ?? {};
+  const byCount = high === undefined ? undefined : high * MAX_CONNECTIONS_FACTOR;
+  const byMemory = memory === undefined ? undefined : Math.floor(memory / BYTES_PER_CONNECTION);
+  const bounds = [byCount, byMemory, descriptors].filter((bound) => bound !== undefined);
+  return Math.max(1, Math.min(Number.MAX_SAFE_INTEGER, ...bounds));
 }
 
 type Host = Pick<Libp2p, "getConnections" | "peerStore" | "addEventListener" | "removeEventListener">;

@@ -7,7 +7,7 @@ import { preSharedKey } from "@libp2p/pnet";
 import { createLibp2p, type Libp2p, type Libp2pOptions, type ServiceFactoryMap } from "libp2p";
 import type { Repo } from "../../storage/repo/repo.ts";
 import { Bandwidth } from "./bandwidth.ts";
-import type { ConnectionLimits } from "./connection_limits.ts";
+import { type ConnectionLimits, maxConnections, resourceLimits } from "./connection_limits.ts";
 import type { Filters } from "./filters.ts";
 import { announcedAddresses, listenAddresses, recordListening } from "./listen_addresses.ts";
 import type { ListenRecord } from "./listening.ts";
@@ -22,10 +22,11 @@ import { limitStoredAddresses } from "./patches/peer_store/limit_addresses.ts";
 import type { PeerDatastore } from "./peer_datastore.ts";
 import { PingService } from "./ping.ts";
 import { encodeSwarmKey, readSwarmKey } from "./private_network.ts";
+import { quicTransport } from "./quic.ts";
 import { Reachability } from "./reachability.ts";
 import type { ConnectionBounds } from "./resources.ts";
 import { silentLogger } from "./silent_logger.ts";
-import { encryptersOf, muxersOf, quicTransport, type TransportComponents, transportsOf } from "./transports.ts";
+import { encryptersOf, muxersOf, type TransportComponents, transportsOf } from "./transports.ts";
 
 export interface HostDeps {
   readonly repo: Pick<Repo, "path" | "config" | "identity">;
@@ -62,7 +63,7 @@ export interface Host {
   readonly reachability: Reachability;
   /** Beyond which connections are refused. */
   connectionBounds(): ConnectionBounds;
-  /** Connections beyond a multiple of these limits are refused from now on. */
+  /** Connections beyond a multiple of these limits, and those of the configuration, are refused from now on. */
   limitConnections(limits: ConnectionLimits | undefined): void;
   /** Nothing is announced or stored any more: to be called before libp2p stops. */
   stopBackgroundUpdates(): void;
@@ -70,15 +71,15 @@ export interface Host {
 
 /** Inbound connections of one address in a second. */
 const MAX_INBOUND_PER_SECOND = 64;
-/**
- * Inbound connections that are being negotiated, for which each has ten seconds: more than one address can open in that
- * time, so that it keeps nobody else out.
- */
-const MAX_INBOUND_PENDING = 1024;
-/** Connections above this multiple of `Swarm.ConnMgr.HighWater` are refused at once. */
-const MAX_CONNECTIONS_FACTOR = 4;
-/** Dials in the queue, those that somebody asked for first. The library's 500 can be filled by a few forged answers. */
-const MAX_QUEUED_DIALS = 8192;
+const BOUNDS = {
+  /**
+   * Inbound connections that are being negotiated, for which each has ten seconds: more than one address can open in that
+   * time, so that it keeps nobody else out.
+   */
+  pendingInbound: 1024,
+  /** Dials in the queue, those that somebody asked for first. The library's 500 can be filled by a few forged answers. */
+  queuedDials: 8192,
+};
 /** Milliseconds that a peer may take to say who it is, as one on a busy machine does. The library gives it five seconds. */
 const IDENTIFY_TIMEOUT_MS = 30_000;
 const YEAR_MS = 365 * 24 * 3600 * 1000;
@@ -100,7 +101,7 @@ export async function createHost(deps: HostDeps): Promise<Host> {
   const { failures: listenFailures } = record;
   const transports = new Map<string, Transport>();
   const announced = new Announced(config.value("Addresses.NoAnnounce") ?? []);
-  const quic = await quicTransport(config, psk !== undefined);
+  const quic = await quicTransport(config, psk !== undefined, patches);
   const listen = listenAddresses(config, quic.missing, listenFailures);
   const captured: Captured = { reachability: new Reachability() };
   const libp2p = await createLibp2p({
@@ -149,17 +150,13 @@ export async function createHost(deps: HostDeps): Promise<Host> {
     listensNowhere: () => listenFailures.size > 0 && record.opened.size === 0 && listen.length > 0,
     listening: () => transportManager.getAddrs(),
     reachability: captured.reachability,
-    connectionBounds: () => ({
-      open: connectionManager.getMaxConnections(),
-      pendingInbound: MAX_INBOUND_PENDING,
-      queuedDials: MAX_QUEUED_DIALS,
-    }),
+    connectionBounds: () => ({ ...resourceLimits(config), ...BOUNDS, open: connectionManager.getMaxConnections() }),
     announceAll() {
       for (const address of transportManager.getAddrs()) {
         addressManager.confirmObservedAddr(address, { type: "transport", ttl: YEAR_MS });
       }
     },
-    limitConnections: (changed) => connectionManager.setMaxConnections(maxConnectionsOf(changed)),
+    limitConnections: (changed) => connectionManager.setMaxConnections(maxConnections(changed, resourceLimits(config))),
     stopBackgroundUpdates() {
       for (const stop of stopping) if (stop !== false) stop();
     },
@@ -181,9 +178,6 @@ function kept<T>(all: Map<string, T>, name: string, one: T): T {
   return one;
 }
 
-const maxConnectionsOf = (limits: ConnectionLimits | undefined): number =>
-  limits === undefined ? Number.MAX_SAFE_INTEGER : Math.max(1, limits.high * MAX_CONNECTIONS_FACTOR);
-
 /** How connections are made, secured, limited and counted. */
 function connectionOptions(deps: HostDeps, captured: Captured): Libp2pOptions {
   const { repo, datastore, filters, limits, agent, patches } = deps;
@@ -202,10 +196,10 @@ function connectionOptions(deps: HostDeps, captured: Captured): Libp2pOptions {
       denyInboundConnection: ({ remoteAddr }) => filters.blocks(remoteAddr),
     },
     connectionManager: {
-      maxConnections: maxConnectionsOf(limits),
+      maxConnections: maxConnections(limits, resourceLimits(config)),
       inboundConnectionThreshold: MAX_INBOUND_PER_SECOND,
-      maxIncomingPendingConnections: MAX_INBOUND_PENDING,
-      maxDialQueueLength: MAX_QUEUED_DIALS,
+      maxIncomingPendingConnections: BOUNDS.pendingInbound,
+      maxDialQueueLength: BOUNDS.queuedDials,
     },
     // It would open a stream for a ping on each connection every few seconds; multiplexers notice dead connections.
     connectionMonitor: { enabled: false },

@@ -17,8 +17,9 @@ import { replaceAnnounced } from "./patches/libp2p/replace_announced.ts";
 import { replaceUpgraders } from "./patches/libp2p/replace_upgraders.ts";
 import type { PatchNotices } from "./patches/notices.ts";
 import { portMapping } from "./port_mapping.ts";
+import { quicTransport } from "./quic.ts";
 import { Switch } from "./switch.ts";
-import { encryptersOf, muxersOf, quicTransport, type TransportComponents, transportsOf } from "./transports.ts";
+import { encryptersOf, muxersOf, type TransportComponents, transportsOf } from "./transports.ts";
 
 /** What libp2p makes its services with. */
 export type HostComponents = AutoNATComponents &
@@ -117,10 +118,10 @@ export class LiveHost {
     return this.#autoNat.renew();
   }
 
-  /** `Swarm.EnableRelayHop`, and what goes with relays. */
+  /** `Swarm.EnableRelayHop` and `Swarm.EnableHolePunching`, and what goes with relays. */
   async renewRelay(): Promise<void> {
     const { config } = this.#deps;
-    await this.#dcutr.set(relayEnabledIn(config));
+    await this.#dcutr.set(relayEnabledIn(config) && config.value("Swarm.EnableHolePunching") !== false);
     await this.#relay.set(config.value("Swarm.EnableRelayHop"));
   }
 
@@ -156,9 +157,9 @@ export class LiveHost {
    * @throws NodeError for a configuration that is invalid, or addresses that cannot be listened on
    */
   async renewListening(): Promise<void> {
-    const { config, isPrivate, record, transports, prepare, components } = this.#deps;
+    const { config, isPrivate, record, transports, prepare, components, patches } = this.#deps;
     const { transportManager } = components;
-    const quic = await quicTransport(config, isPrivate);
+    const quic = await quicTransport(config, isPrivate, patches);
     const listen = listenAddresses(config, quic.missing, record.failures);
     const wanted = transportsOf(config, relayEnabledIn(config), quic.make);
     for (const [name, transport] of [...transports]) {
@@ -180,7 +181,7 @@ export class LiveHost {
     await this.#listening.change(listen);
     if (!config.value("Swarm.EnableAutoRelay")) await this.#leaveRelays();
     await this.renewRelay();
-    replaceAnnounced(components.addressManager, announcedAddresses(config), this.#deps.patches);
+    replaceAnnounced(components.addressManager, announcedAddresses(config), patches);
   }
 
   /** Relays that are used no more are not dialled again whenever they close a connection. */

@@ -43,6 +43,9 @@ export interface ConnectionBounds {
   /** Inbound ones that are being negotiated. */
   readonly pendingInbound: number;
   readonly queuedDials: number;
+  /** Bytes and descriptors that the configuration allows; without, what process and machine have. */
+  readonly memory?: number | undefined;
+  readonly descriptors?: number | undefined;
 }
 
 /** How the protocols of a service begin. */
@@ -70,8 +73,8 @@ export async function resourcesOf(
       ...counted(connections, streams),
       connections: { used: connections.length, limit: open },
       connectionsInbound: { used: inbound(connections), limit: open },
-      memory: { used: process.memoryUsage.rss(), limit: memoryLimit() },
-      descriptors: await descriptors(connections.length),
+      memory: { used: process.memoryUsage.rss(), limit: bounds.memory ?? memoryLimit() },
+      descriptors: await descriptors(connections.length, bounds.descriptors),
     },
     transient: {
       ...counted(
@@ -133,12 +136,12 @@ function memoryLimit(): number {
 }
 
 /** Of the process. Where the system does not tell, those of the connections. */
-async function descriptors(connections: number): Promise<ResourceUse> {
+async function descriptors(connections: number, allowed: number | undefined): Promise<ResourceUse> {
   try {
     const [open, limits] = await Promise.all([readdir("/proc/self/fd"), readFile("/proc/self/limits", "utf8")]);
     const limit = /^Max open files\s+(\d+)/m.exec(limits)?.[1];
-    return { used: open.length, limit: limit === undefined ? undefined : Number(limit) };
+    return { used: open.length, limit: allowed ?? (limit === undefined ? undefined : Number(limit)) };
   } catch {
-    return { used: connections, limit: undefined };
+    return { used: connections, limit: allowed };
   }
 }

@@ -11,7 +11,7 @@ import { NodeError } from "../../util/errors.ts";
 import type { NodeLog } from "../../util/log.ts";
 import { AddedPeers } from "./added_peers.ts";
 import type { Bandwidth } from "./bandwidth.ts";
-import { connectionLimits } from "./connection_limits.ts";
+import { connectionLimits, resourceLimits } from "./connection_limits.ts";
 import { dialError } from "./dial_error.ts";
 import { Filters } from "./filters.ts";
 import { createHost, type Host } from "./host.ts";
@@ -30,6 +30,8 @@ export interface SwarmDeps {
   readonly repo: Pick<Repo, "path" | "config" | "identity">;
   readonly metadata: MetadataStore;
   readonly log: NodeLog;
+  /** What the node calls itself; by default this program and its version. */
+  readonly agent?: string;
   /** Further services of libp2p. */
   readonly services?: ServiceFactoryMap;
   /** Told in a sentence what of the configuration could not be had, while the rest works. */
@@ -75,7 +77,7 @@ export async function openSwarm(deps: SwarmDeps): Promise<Swarm> {
     datastore,
     filters,
     limits,
-    agent: agentVersion,
+    agent: deps.agent ?? agentVersion,
     patches: deps.patches ?? new PatchNotices(deps.onNotice),
     services: deps.services ?? {},
     onDiscovered: ({ id, multiaddrs }) => void discovery.swarm?.connect(id, multiaddrs).catch(() => undefined),
@@ -134,7 +136,7 @@ export class Swarm {
     libp2p.addEventListener("transport:listening", () => host.announceAll());
   }
 
-  /** Goes by `Swarm.ConnMgr` as it is now. @throws NodeError for an invalid value */
+  /** Goes by `Swarm.ConnMgr` and `Swarm.ResourceMgr` as they are now. @throws NodeError for an invalid value */
   renewLimits(): void {
     this.keepers.renewLimits();
     this.#host.limitConnections(connectionLimits(this.#deps.repo.config));
@@ -208,8 +210,14 @@ export class Swarm {
     return { reachable, unreachable, unknown: this.announcedAddresses().filter(isUnknown) };
   }
 
-  /** What of the node's resources the connections take, and how much they may. */
-  resources(): Promise<SwarmResources> {
+  /**
+   * What of the node's resources the connections take, and how much they may.
+   *
+   * @throws NodeError where `Swarm.ResourceMgr` is switched off
+   */
+  async resources(): Promise<SwarmResources> {
+    if (resourceLimits(this.#deps.repo.config) === undefined)
+      throw new NodeError("missing ResourceMgr: make sure the daemon is running with Swarm.ResourceMgr.Enabled");
     return resourcesOf(this.libp2p, this.#host.connectionBounds());
   }
 

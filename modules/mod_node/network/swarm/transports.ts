@@ -6,18 +6,19 @@ import { type TCPSocketOptions, tcp } from "@libp2p/tcp";
 import { webSockets } from "@libp2p/websockets";
 import { yamux } from "@libp2p/yamux";
 import type { ConfigFile } from "../../storage/repo/config.ts";
-import { NodeError } from "../../util/errors.ts";
 import { lazyTls } from "./lazy_tls.ts";
 import { noiseCipher } from "./noise_cipher.ts";
 import { mplexFactory } from "./patches/mplex/mplex_factory.ts";
 import { replaceFrameDecoder } from "./patches/noise/frame_decoder.ts";
 import type { PatchNotices } from "./patches/notices.ts";
 import { coalesceWrites } from "./patches/tcp/coalesce_writes.ts";
+import type { QuicComponents } from "./quic.ts";
 
 type Config = Pick<ConfigFile, "value">;
 
 export type TransportComponents = Parameters<ReturnType<typeof circuitRelayTransport>>[0] &
-  Parameters<ReturnType<typeof webSockets>>[0];
+  Parameters<ReturnType<typeof webSockets>>[0] &
+  QuicComponents;
 export type MakeTransport = (components: TransportComponents) => Transport;
 
 /**
@@ -39,36 +40,6 @@ export function transportsOf(
   if (quic !== undefined) transports.set("QUIC", quic);
   if (relayEnabled) transports.set("Relay", circuitRelayTransport());
   return transports;
-}
-
-export interface Quic {
-  readonly make?: MakeTransport;
-  /** Why it is not available. */
-  readonly missing?: string;
-}
-
-/**
- * QUIC, if its native package is installed.
- *
- * @throws NodeError when the configuration asks for it in a private network
- */
-export async function quicTransport(config: Config, isPrivate: boolean): Promise<Quic> {
-  const wanted = config.value("Swarm.Transports.Network.QUIC");
-  if (wanted === true && isPrivate) {
-    throw new NodeError(
-      "The QUIC transport does not support private networks. Please disable Swarm.Transports.Network.QUIC.",
-    );
-  }
-  if (isPrivate) return { missing: "a private network has no QUIC" };
-  if (wanted === false) return { missing: "Swarm.Transports.Network.QUIC is false" };
-  const name: string = "@chainsafe/libp2p-quic";
-  try {
-    const { quic } = await import(name);
-    return { make: quic() };
-  } catch (error) {
-    const { code, message } = error as NodeJS.ErrnoException;
-    return { missing: code === "ERR_MODULE_NOT_FOUND" ? `${name} is not installed` : `${name} fails: ${message}` };
-  }
 }
 
 interface Candidate<T> {

@@ -1,10 +1,10 @@
 /** Makes blocks from given bytes, with a CID of the caller's choice, as `block/put` does. */
-
+import type { CID } from "multiformats/cid";
 import { anyCodec, dagPb, multicodecNamed } from "../../formats/cid/codecs.ts";
-import { type HashFunction, hashNamed, multihash, sha256 } from "../../formats/cid/hashes.ts";
+import { type HashFunction, hashNamed, identity, multihash, sha256 } from "../../formats/cid/hashes.ts";
 import { makeCid } from "../../formats/cid/make.ts";
 import { readAll } from "../../util/async/read_all.ts";
-import { NodeError } from "../../util/errors.ts";
+import { failure, NodeError } from "../../util/errors.ts";
 import type { BufferPool } from "./buffer_pool.ts";
 import type { Block } from "./store.ts";
 
@@ -42,6 +42,12 @@ export function requireSize({ length }: Uint8Array, most = Number.POSITIVE_INFIN
   );
 }
 
+/** @throws NodeError for more bytes in a CID, in the words of later versions of the reference */
+export function requireInline({ multihash: { code, digest } }: CID, most = Number.POSITIVE_INFINITY): void {
+  if (code !== identity.code || digest.length <= most) return;
+  throw new NodeError(`digest too large: identity digest got ${digest.length} bytes, maximum ${most}`);
+}
+
 const MEBIBYTE = 1024 * 1024;
 
 export interface BlockFormat {
@@ -63,14 +69,14 @@ export function blockFormat(format: string, hashName: string, length: number): B
     return { codec: undefined, hash, length };
   }
   const codec = anyCodec(name);
-  if (codec === undefined) throw new NodeError(`unrecognized format: ${name}`);
+  if (codec === undefined) throw failure("CODEC_UNKNOWN", { name });
   return { codec, hash, length };
 }
 
 /** CIDs of version 1: `codec` is a name or number of the multicodec table. @throws NodeError */
 export function codecFormat(codec: string, hashName: string, length: number): BlockFormat {
   const code = multicodecNamed(codec);
-  const hash = hashNamed(hashName);
+  const hash = hashNamed(hashName, "multicodec");
   if (hash === undefined) throw new NodeError(`unrecognized multihash function: ${hashName}`);
   return { codec: code, hash, length };
 }

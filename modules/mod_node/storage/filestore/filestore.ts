@@ -230,6 +230,11 @@ export class Filestore implements BlockStore {
     }
   }
 
+  /** Removes the reference of a block, not the bytes that are stored of it. */
+  async forget(cid: CID): Promise<void> {
+    await this.#references.delete([cid]);
+  }
+
   /** Blocks that have a reference and are stored as well. */
   async *duplicates(): AsyncGenerator<CID, void, undefined> {
     for await (const { cid } of this.#references.list()) if (await this.main.has(cid)) yield cid;

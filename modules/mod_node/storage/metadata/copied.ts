@@ -2,7 +2,7 @@
 import { randomBytes } from "node:crypto";
 import { copyHeader, type Entry, writeCopy } from "./copy_file.ts";
 import { compareAndSet } from "./overlay_transaction.ts";
-import type { KeyRange, MetadataStore, MetadataWriter } from "./store.ts";
+import type { KeyPage, KeyRange, MetadataStore, MetadataWriter } from "./store.ts";
 
 export interface CopiedMetadataOptions {
   /** The file. */
@@ -67,6 +67,10 @@ export class CopiedMetadata implements MetadataStore {
 
   range(range?: KeyRange): AsyncIterable<Entry> {
     return this.#inner.range(range);
+  }
+
+  keys(page: KeyPage): Promise<readonly string[]> {
+    return this.#inner.keys(page);
   }
 
   transaction<T>(run: (writer: MetadataWriter) => T): Promise<T> {

@@ -4,7 +4,7 @@ import { failure } from "../../util/errors.ts";
 import type { MakeRoom } from "../disk_reserve.ts";
 import { EnvironmentDamaged, type Notice, openEnvironment, type Table } from "../lmdb/open.ts";
 import { compareAndSet, keyBytes, OverlayTransaction, runSynchronously } from "./overlay_transaction.ts";
-import type { KeyRange, MetadataReader, MetadataStore, MetadataWriter } from "./store.ts";
+import type { KeyPage, KeyRange, MetadataReader, MetadataStore, MetadataWriter } from "./store.ts";
 
 const pageSize = 256;
 const noBytes = Buffer.alloc(0);
@@ -89,6 +89,11 @@ class LmdbMetadata implements MetadataStore {
     } finally {
       if (this.#views.delete(transaction)) transaction.done();
     }
+  }
+
+  async keys({ limit, ...bounds }: KeyPage): Promise<readonly string[]> {
+    this.#mustBeOpen();
+    return this.#table.getKeys(queryOf(bounds, limit)).map(String).asArray;
   }
 
   async transaction<T>(run: (writer: MetadataWriter) => T): Promise<T> {

@@ -40,6 +40,7 @@ export function memoryMetadata(): MetadataStore {
         yield entry;
       }
     },
+    keys: async (page) => Array.from(open().range(page), ([key]) => key),
     async transaction(run) {
       const overlay = new OverlayTransaction(open());
       const result = runSynchronously(run, overlay);

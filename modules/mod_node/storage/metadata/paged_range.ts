@@ -19,3 +19,15 @@ export async function* pagedRange(
       page.length < pageSize ? [] : await Array.fromAsync(store.range({ prefix, after: last[0], limit: pageSize }));
   }
 }
+
+/** The same of keys alone, in pages. */
+export async function* keyPages(
+  store: Pick<MetadataStore, "keys">,
+  prefix: string,
+): AsyncGenerator<readonly string[], void, undefined> {
+  let page = await store.keys({ prefix, limit: pageSize });
+  for (let last = page.at(-1); last !== undefined; last = page.at(-1)) {
+    yield page;
+    page = page.length < pageSize ? [] : await store.keys({ prefix, after: last, limit: pageSize });
+  }
+}

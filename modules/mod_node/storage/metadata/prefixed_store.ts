@@ -29,6 +29,10 @@ export function prefixedStore(metadata: MetadataStore, prefix: string): Metadata
       for await (const [key, value] of metadata.range(inner(prefix, range)))
         yield [key.slice(prefix.length), value] as const;
     },
+    keys: async ({ limit, ...bounds }) => {
+      const found = await metadata.keys({ ...inner(prefix, bounds), limit });
+      return found.map((key) => key.slice(prefix.length));
+    },
     transaction: (run) => metadata.transaction((writer) => run(prefixedWriter(writer, prefix))),
     compareAndSet: (key, expected, value) => metadata.compareAndSet(prefix + key, expected, value),
     close: async () => undefined,

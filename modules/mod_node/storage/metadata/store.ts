@@ -8,6 +8,11 @@ export interface KeyRange {
   readonly limit?: number;
 }
 
+/** What a page has at most. */
+export interface KeyPage extends KeyRange {
+  readonly limit: number;
+}
+
 export interface MetadataReader {
   get(key: string): Uint8Array | undefined;
   has(key: string): boolean;
@@ -29,6 +34,8 @@ export interface MetadataStore {
   has(key: string): Promise<boolean>;
   /** A snapshot, streamed in constant memory. Readers that may take long use `pagedRange`. */
   range(range?: KeyRange): AsyncIterable<readonly [key: string, value: Uint8Array]>;
+  /** The first keys of a range at once, for lists that are read page by page. */
+  keys(page: KeyPage): Promise<readonly string[]>;
   /**
    * `run` is synchronous. Where several hosts share the store it may be called again, on another state: only what the last call
    * wrote and returned counts. So it changes nothing but the writer: no counter, no list, nothing that it has captured.

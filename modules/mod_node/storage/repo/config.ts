@@ -3,6 +3,7 @@ import { readFile, rm, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { NodeError } from "../../util/errors.ts";
 import { uniqueName, writeAtomically } from "./atomic_file.ts";
+import { withoutAuto } from "./auto_values.ts";
 import {
   type Current,
   changedAt,
@@ -10,19 +11,22 @@ import {
   decodeReplacement,
   identityOf,
   JsonText,
+  joinedWith,
   readConfig,
   readCurrent,
+  requireOwnId,
   requireStart,
   shownAt,
 } from "./config_document.ts";
 import { requireSendableHeaders } from "./header_fault.ts";
 import { type IdentityConfig, readIdentity } from "./identity.ts";
 import { type ApplyConfig, type ConfigApplied, ConfigInForce, type WaitingKey } from "./in_force.ts";
-import { type JsonObject, setAt, sorted } from "./json.ts";
+import { type ConfigRules, type JsonObject, setAt, sorted } from "./json.ts";
 import { type JsonTree, plainOf, printTree, takeUnknown, treeOf } from "./json_tree.ts";
+import { withNulls } from "./kept_keys.ts";
 import { type LaterSettings, laterSettings } from "./later_keys.ts";
 import { applyProfile, profileNamed } from "./profiles.ts";
-import { type ConfigPath, type ConfigValue, type Document, decodeConfig, valueAt } from "./schema.ts";
+import { type ConfigPath, type ConfigValue, configKeys, type Document, decodeConfig, valueAt } from "./schema.ts";
 import { keepSecrets, privateKeyPath, requireShown, withoutSecrets } from "./secrets.ts";
 
 const fileMode = 0o600;
@@ -37,6 +41,19 @@ export interface ConfigChange {
 
 /** Values that replace those of the file. */
 export type ConfigOverrides = { readonly [P in ConfigPath]?: ConfigValue<P> };
+
+/** How values are shown. */
+export interface ConfigReading {
+  /** By those of 0.43 keys of `Import` that are not there are null. */
+  readonly rules?: ConfigRules | undefined;
+  /** What the word `auto` stands for is in its place. */
+  readonly expandAuto?: boolean | undefined;
+}
+
+function read(document: JsonObject, { rules, expandAuto }: ConfigReading): JsonObject {
+  const shown = rules === "0.43" ? withNulls(document, Object.keys(configKeys)) : document;
+  return expandAuto === true ? withoutAuto(shown) : shown;
+}
 
 export class ConfigFile {
   readonly path: string;
@@ -138,9 +155,9 @@ export class ConfigFile {
   }
 
   /** The value of the file at a dotted path. @throws NodeError as the command `config` */
-  async get(path: string): Promise<unknown> {
+  async get(path: string, reading: ConfigReading = {}): Promise<unknown> {
     requireShown(path);
-    return shownAt((await this.#read()).document, path);
+    return shownAt(read((await this.#read()).document, reading), path, reading.rules);
   }
 
   /**
@@ -149,14 +166,15 @@ export class ConfigFile {
    *
    * @throws NodeError as the command `config`
    */
-  async set(path: string, value: () => unknown | JsonText): Promise<unknown> {
+  async set(path: string, value: () => unknown | JsonText, rules: ConfigRules = "0.9"): Promise<unknown> {
     requireShown(path);
     const given = value();
     return this.#change(async (current) => {
       const wanted = given instanceof JsonText ? given.tree : treeOf(given);
-      const changed = changedAt(current, path, wanted);
+      const changed = changedAt(current, path, wanted, rules);
+      if (rules === "0.43") requireOwnId(changed.typed);
       await this.#write(changed);
-      return shownAt(changed.document, path);
+      return shownAt(changed.document, path, rules);
     });
   }
 
@@ -178,19 +196,21 @@ export class ConfigFile {
   }
 
   /** The whole file without secrets, with sorted keys. */
-  async show(): Promise<JsonObject> {
-    return sorted(withoutSecrets((await this.#read()).document)) as JsonObject;
+  async show(reading: ConfigReading = {}): Promise<JsonObject> {
+    return sorted(withoutSecrets(read((await this.#read()).document, reading))) as JsonObject;
   }
 
   /**
    * Replaces the whole document, given as text. Secrets stay, and keys that this node does not know, where the new
    * document says nothing of them. The file as it was is kept beside, once.
    *
+   * By the rules of 0.43 everything stays that the new document does not say.
+   *
    * @throws NodeError also for a document with which the node would not start again
    */
-  replace(text: string): Promise<void> {
+  replace(text: string, rules: ConfigRules = "0.9"): Promise<void> {
     return this.#change(async (current) => {
-      const { tree, typed: given } = decodeReplacement(text);
+      const { tree, typed: given } = decodeReplacement(rules === "0.43" ? joinedWith(current.document, text) : text);
       const typed = keepSecrets(given, current.document);
       requireStart(current.typed, typed);
       const changed = changedTo(current, typed);

@@ -3,10 +3,11 @@ import { readFile } from "node:fs/promises";
 import { NodeError } from "../../util/errors.ts";
 import { quote } from "../../util/go/text.ts";
 import { readIdentity } from "./identity.ts";
-import { getAt, isObject, type JsonObject, parseJson, setAt, sorted } from "./json.ts";
+import { type ConfigRules, getAt, isObject, type JsonObject, joined, parseJson, setAt, sorted } from "./json.ts";
 import { applyChange, type JsonTree, parseTree, plainOf, setIn, settle } from "./json_tree.ts";
-import { type Document, decodeConfig, valueAt } from "./schema.ts";
-import { privateKeyPath } from "./secrets.ts";
+import { isOfKubo } from "./kept_keys.ts";
+import { configKeys, type Document, decodeConfig, valueAt } from "./schema.ts";
+import { privateKeyPath, withoutSecrets } from "./secrets.ts";
 
 /** JSON as text, for a value that is kept in that form. */
 export class JsonText {
@@ -59,24 +60,25 @@ function parseDocument(text: string): JsonObject {
   return isObject(document) ? document : decodeConfig(document);
 }
 
-export function shownAt(document: JsonObject, path: string): unknown {
+export function shownAt(document: JsonObject, path: string, rules?: ConfigRules): unknown {
   try {
-    return sorted(getAt(document, path));
+    return sorted(getAt(document, path, rules));
   } catch (error) {
     throw new NodeError(`failed to get config value: ${quote((error as Error).message)}`);
   }
 }
 
-export function changedAt(current: Current, path: string, value: JsonTree): Current {
+export function changedAt(current: Current, path: string, value: JsonTree, rules?: ConfigRules): Current {
   const { document, tree } = current;
   let typed: Document;
   try {
     // What is no object on the way is refused here.
     typed = decodeConfig(setAt(document, path, plainOf(value)));
   } catch (error) {
-    throw new NodeError(`failed to set config value: ${(error as Error).message} (maybe use --json?)`);
+    throw notSet((error as Error).message);
   }
-  requireKnown(document, typed, path);
+  if (rules === "0.43") requireKey(path);
+  else if (!isOfKubo(path)) requireKnown(document, typed, path);
   const names = path.split(".");
   const known = names.reduce<unknown>(
     (found, name) => (isObject(found) && Object.hasOwn(found, name) ? found[name] : undefined),
@@ -85,6 +87,20 @@ export function changedAt(current: Current, path: string, value: JsonTree): Curr
   const changed = setIn(tree, names, known === undefined ? value : settle(value, known));
   return { tree: changed, document: plainOf(changed) as JsonObject, typed };
 }
+
+/** By the rules of 0.43: no keys but those that there are. @throws NodeError that names the first part of the path that is none */
+function requireKey(path: string): void {
+  const names = path.split(".");
+  const parts = names.map((_, at) => names.slice(0, at + 1).join("."));
+  const none = parts.find((part) => !isOfKubo(part) && !isKnown(part));
+  if (none !== undefined) throw notSet(`${none} not found`);
+}
+
+/** A key, an object with keys, or something in the value of a key: whether that has parts is seen when it is decoded. */
+const isKnown = (path: string): boolean =>
+  Object.keys(configKeys).some((each) => each === path || each.startsWith(`${path}.`) || path.startsWith(`${each}.`));
+
+const notSet = (reason: string) => new NodeError(`failed to set config value: ${reason} (maybe use --json?)`);
 
 /**
  * In a section that this node knows, it makes no keys that it does not know; those that are there may be changed.
@@ -112,6 +128,25 @@ export function decodeReplacement(text: string): { tree: JsonTree; typed: Docume
     return { tree, typed: decodeConfig(plainOf(tree)) };
   } catch (error) {
     throw new NodeError("failed to decode file as config", { cause: error });
+  }
+}
+
+/** The text of a document that has all of `document` that the one in `text` does not replace. @throws NodeError */
+export function joinedWith(document: JsonObject, text: string): string {
+  const { tree } = decodeReplacement(text);
+  // Secrets are not said twice: those of the document stay by themselves.
+  return JSON.stringify(joined(withoutSecrets(document), plainOf(tree)));
+}
+
+/** @throws NodeError when the private key is that of another peer */
+export function requireOwnId(typed: Document): void {
+  try {
+    readIdentity(identityOf(typed));
+  } catch (error) {
+    throw new NodeError(
+      "cannot set Identity.PeerID to a value that does not match the node's private key; use 'ipfs key rotate' to change the node identity",
+      { cause: error },
+    );
   }
 }
 

@@ -34,4 +34,12 @@ export const structNames: ReadonlyMap<string, string> = new Map([
 ]);
 
 /** Sections that version 0.9 does not have: left out while there is nothing in them. */
-export const laterSections: ReadonlySet<string> = new Set(["HTTPRetrieval", "Import"]);
+export const laterSections: ReadonlySet<string> = new Set([
+  "AutoConf",
+  "HTTPRetrieval",
+  "Import",
+  "Provide",
+  "Provide.DHT",
+  "Swarm.ResourceMgr",
+  "Version",
+]);

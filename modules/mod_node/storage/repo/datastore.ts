@@ -14,6 +14,7 @@ const engines: ReadonlyMap<string, readonly string[]> = new Map([
   ["flatfs", ["path", "shardFunc", "type"]],
   ["levelds", ["path", "type"]],
   ["badgerds", ["path", "type"]],
+  ["pebbleds", ["path", "type"]],
 ]);
 
 /** The content of the file `datastore_spec`. @throws NodeError with the reference's text */
@@ -63,38 +64,54 @@ export interface StorePaths {
   /** Of `flatfs`: what the files are named after; default is the CID. */
   readonly namedAfter?: "cid" | "multihash";
   readonly metadata: string;
-  /** The LevelDB in which go-ipfs keeps what this node keeps in `metadata`. */
-  readonly levelDb?: string;
+  /** The database in which the program that made the repo keeps what this node keeps in `metadata`. */
+  readonly foreign?: ForeignDatabase;
+}
+
+export type ForeignEngine = "levelds" | "pebbleds";
+
+export interface ForeignDatabase {
+  readonly engine: ForeignEngine;
+  readonly path: string;
+  readonly program: "go-ipfs" | "Kubo";
+  /** The blocks are there as well, and are copied to `blocks`. */
+  readonly hasBlocks?: boolean;
 }
 
 /** This node's folder in a repo that go-ipfs uses as well. */
 export const ownFolder = "modhost";
+const ownMetadata = `${ownFolder}/metadata`;
 
 /** For a node whose stores are not in its repo. */
 export const defaultStorePaths: StorePaths = { kind: "segments", blocks: "segments", metadata: "metadata" };
 
 /** The same with absolute paths. */
-export function resolveStorePaths(folder: string, { blocks, metadata, levelDb, ...rest }: StorePaths): StorePaths {
+export function resolveStorePaths(folder: string, { blocks, metadata, foreign, ...rest }: StorePaths): StorePaths {
   return {
     ...rest,
     blocks: resolve(folder, blocks),
     metadata: resolve(folder, metadata),
-    ...(levelDb === undefined ? {} : { levelDb: resolve(folder, levelDb) }),
+    ...(foreign === undefined ? {} : { foreign: { ...foreign, path: resolve(folder, foreign.path) } }),
   };
 }
 
 /** `version` is that of the repo, by default its own. @throws NodeError for stores that this node cannot open */
 export function storePaths(spec: JsonObject, version?: string): StorePaths {
-  const { mounts, type } = diskSettings(spec);
+  const { mounts, type, path } = diskSettings(spec);
+  const isOfToday = repoVersionsOfToday.includes(version ?? "");
+  const program = isOfToday ? "Kubo" : "go-ipfs";
+  if (type === "pebbleds" && typeof path === "string" && isOfToday) {
+    const foreign = { engine: type, path, program, hasBlocks: true } as const;
+    return { kind: "segments", blocks: `${ownFolder}/segments`, metadata: ownMetadata, foreign };
+  }
   if (!Array.isArray(mounts)) throw unknownStore("everything", type);
   const found = new Map((mounts as Mounted[]).map((mount) => [mount.mountpoint, mount]));
   const blocks = found.get("/blocks");
   const rest = found.get("/");
   const other = (mounts as Mounted[]).find((mount) => mount !== blocks && mount !== rest);
   if (other !== undefined) throw unknownStore(other.mountpoint, "a store of its own");
-  const paths = { ...blockPaths(blocks), ...metadataPaths(rest) };
-  const byMultihash = paths.kind === "flatfs" && repoVersionsOfToday.includes(version ?? "");
-  return byMultihash ? { ...paths, namedAfter: "multihash" } : paths;
+  const paths = { ...blockPaths(blocks), ...metadataPaths(rest, program) };
+  return paths.kind === "flatfs" && isOfToday ? { ...paths, namedAfter: "multihash" } : paths;
 }
 
 function blockPaths(mount: Mounted | undefined): Pick<StorePaths, "kind" | "blocks" | "shardFunc"> {
@@ -106,11 +123,15 @@ function blockPaths(mount: Mounted | undefined): Pick<StorePaths, "kind" | "bloc
   throw unknownStore("/blocks", type);
 }
 
-function metadataPaths(mount: Mounted | undefined): Pick<StorePaths, "metadata" | "levelDb"> {
+function metadataPaths(
+  mount: Mounted | undefined,
+  program: ForeignDatabase["program"],
+): Pick<StorePaths, "metadata" | "foreign"> {
   const { type, path }: Partial<Mounted> = mount ?? {};
   if (typeof path === "string") {
     if (type === "lmdb") return { metadata: path };
-    if (type === "levelds") return { metadata: `${ownFolder}/metadata`, levelDb: path };
+    if (type === "levelds" || (type === "pebbleds" && program === "Kubo"))
+      return { metadata: ownMetadata, foreign: { engine: type, path, program } };
   }
   throw unknownStore("/", type);
 }
@@ -125,6 +146,6 @@ function unknownStore(place: string, type: unknown): NodeError {
   }
   return new NodeError(
     `this node cannot open a repo that keeps ${place} in ${found}: it keeps /blocks in segments or flatfs, and / in ` +
-      "lmdb or, as go-ipfs, in levelds. Convert the repo with ipfs-ds-convert, or use another folder.",
+      "lmdb or, as go-ipfs, in levelds; of Kubo, / or everything may be in pebbleds. Convert the repo with ipfs-ds-convert, or use another folder.",
   );
 }

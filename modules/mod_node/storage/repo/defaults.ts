@@ -15,6 +15,10 @@ export const bootstrapPeers: readonly string[] = [
   "/ip4/104.131.131.82/udp/4001/quic/p2p/QmaCpDMGvV2BGHeYERUEnRQAwe3N8SzbUtfsmvsqQLuvuJ",
 ];
 
+const ethereum = "https://resolver.cloudflare-eth.com/dns-query";
+/** URLs of resolvers for domains that the public DNS does not have. */
+export const domainResolvers: Readonly<Record<string, string>> = { "eth.": ethereum, "crypto.": ethereum };
+
 const mount = (mountpoint: string, engine: string, child: object) => ({
   child,
   mountpoint,

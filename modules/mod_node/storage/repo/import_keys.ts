@@ -1,6 +1,6 @@
 /** The keys of the configuration that say how files and directories are imported where a call does not say it. */
 import { key } from "./config_key.ts";
-import { flag, optionalInt, optionalText } from "./value_kinds.ts";
+import { flag, optionalInt, optionalSize, optionalText } from "./value_kinds.ts";
 
 export const importKeys = {
   "Import.CidVersion": key(
@@ -10,7 +10,12 @@ export const importKeys = {
     "Version of the CIDs that imports make where a call does not say it; null is 0. As all of `Import`, it counts for calls at the level 0.43 and within the process.",
   ),
   "Import.UnixFSRawLeaves": key("live", flag, undefined, "Raw leaves in `add`; null goes by the version of CIDs."),
-  "Import.UnixFSChunker": key("live", optionalText, undefined, "How `add` cuts files; null is `size-262144`."),
+  "Import.UnixFSChunker": key(
+    "live",
+    optionalText,
+    undefined,
+    "How `add` cuts files; null is `size-262144`. Read at the start for the namespace.",
+  ),
   "Import.HashFunction": key("live", optionalText, undefined, "Hash function of imports; null is `sha2-256`."),
   "Import.UnixFSFileMaxLinks": key("live", optionalInt, undefined, "Links of an inner node of a file; null is 174."),
   "Import.UnixFSDirectoryMaxLinks": key(
@@ -27,7 +32,7 @@ export const importKeys = {
   ),
   "Import.UnixFSHAMTDirectorySizeThreshold": key(
     "start",
-    optionalText,
+    optionalSize,
     undefined,
     "Size beyond which a directory is sharded; null is 256KiB.",
   ),
@@ -43,4 +48,17 @@ export const importKeys = {
     undefined,
     "Layout of files: `balanced`, as null is, or `trickle`.",
   ),
+  "Import.FastProvideRoot": key(
+    "live",
+    flag,
+    undefined,
+    "Whether `add`, `dag/import`, `pin/add` and `pin/update` tell the network at once, where a call at the level 0.43 does not say it; null is true.",
+  ),
+  "Import.FastProvideDAG": key(
+    "live",
+    flag,
+    undefined,
+    "Likewise, of all that is below as well, which here goes along with the root; null is false.",
+  ),
+  "Import.FastProvideWait": key("live", flag, undefined, "Whether these calls wait until it is told; null is false."),
 } as const;

@@ -104,7 +104,9 @@ export class ConfigInForce {
     for (const path of [...this.#reasons.keys()]) {
       if (this.#written(path) === this.#inForce.get(path)) this.#reasons.delete(path);
     }
-    const result = { applied: applied.map((path) => this.#nameOf(path)), waiting: this.waiting };
+    // A key of a later version is known by itself, and as what it stands for.
+    const names = new Set(applied.map((path) => this.#nameOf(path)));
+    const result = { applied: [...names], waiting: this.waiting };
     const waiting = JSON.stringify(result.waiting);
     if (applied.length > 0 || waiting !== this.#told) {
       this.#told = waiting;

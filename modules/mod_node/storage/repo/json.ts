@@ -52,14 +52,22 @@ export function printJson(value: unknown, order: "kept" | "sorted" = "sorted", i
   return `${open}\n${parts.map((part) => deeper + part).join(",\n")}\n${indent}${close}`;
 }
 
+/** Who is asked for keys: the texts for those that are missing. */
+export type ConfigRules = "0.9" | "0.43";
+
+const missing: Readonly<Record<ConfigRules, (above: string, path: string) => string>> = {
+  "0.9": (above) => `${above} key has no attributes`,
+  "0.43": (_above, path) => `${path} not found`,
+};
+
 /** The value at a dotted path; keys are case-sensitive, lists have none. @throws NodeError with the bare reason */
-export function getAt(document: unknown, path: string): unknown {
+export function getAt(document: unknown, path: string, rules: ConfigRules = "0.9"): unknown {
   const names = path.split(".");
   let value = document;
   for (const [at, name] of names.entries()) {
     const above = names.slice(0, at).join(".");
     if (!isObject(value)) throw new NodeError(`${above} key is not a map`);
-    if (!Object.hasOwn(value, name)) throw new NodeError(`${above} key has no attributes`);
+    if (!Object.hasOwn(value, name)) throw new NodeError(missing[rules](above, names.slice(0, at + 1).join(".")));
     value = value[name];
   }
   return value;
@@ -76,4 +84,13 @@ function put(document: unknown, names: readonly string[], at: number, value: unk
   const name = names[at] as string;
   const inner = Object.hasOwn(document, name) ? (document[name] ?? {}) : {};
   return { ...document, [name]: put(inner, names, at + 1, value) };
+}
+
+/** One object with what the other has: objects are joined, all else is replaced. */
+export function joined(before: unknown, after: unknown): unknown {
+  if (!isObject(before) || !isObject(after)) return after;
+  const fields = Object.entries(after).map(([name, value]) => {
+    return [name, Object.hasOwn(before, name) ? joined(before[name], value) : value] as const;
+  });
+  return { ...before, ...Object.fromEntries(fields) };
 }

@@ -61,8 +61,8 @@ export const laterKeys: Readonly<Record<string, LaterKey>> = {
   "Provide.Strategy": {
     kind: optionalText,
     instead: "Reprovider.Strategy",
-    meaning: (value: string) => value.replace(/^flat$/, "all").replace(/\+unique$/, ""),
-    help: "`all`, `pinned`, `roots`; `flat` is `all`, and `+unique` changes nothing. Others are unknown.",
+    meaning: (value: string) => value.replace(/^flat$/, "all"),
+    help: "`all`, `roots`, or `pinned`, `mfs` and `pinned+mfs`, which `+entities` confines to the roots of files and what is no file; `+unique` changes nothing. `flat` is `all`.",
   },
   "Provide.DHT.Interval": {
     kind: duration,
@@ -71,6 +71,9 @@ export const laterKeys: Readonly<Record<string, LaterKey>> = {
     help: "How often it is announced what is here; `0` is never.",
   },
 };
+
+/** How often a repo of Kubo is announced that does not say it; one of version 0.9 says it, or means 12h. */
+const KUBO_INTERVAL = "22h";
 
 /** @throws NodeError that names a key whose value is of another kind */
 export function laterSettings(document: JsonObject): LaterSettings {
@@ -84,6 +87,8 @@ export function laterSettings(document: JsonObject): LaterSettings {
     found[instead] = value;
     names.set(instead as ConfigPath, path);
   }
+  const isSilent = found["Reprovider.Interval"] === undefined && !valueAt(document, ["Reprovider", "Interval"]);
+  if (isSilent && isObject(valueAt(document, ["Provide"]))) found["Reprovider.Interval"] = KUBO_INTERVAL;
   const { pubsub, namesOverPubsub, ...overrides } = found as Record<string, never>;
   return { overrides, pubsub, namesOverPubsub, names };
 }

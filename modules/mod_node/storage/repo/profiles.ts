@@ -1,6 +1,7 @@
 /** Profiles: named changes of the configuration. */
 import { createServer } from "node:net";
 import { NodeError } from "../../util/errors.ts";
+import { AUTO } from "./auto_values.ts";
 import { badgerSpec, bootstrapPeers, defaultAddresses, defaultSpec, flatfsSpec, privateRanges } from "./defaults.ts";
 import { setAt } from "./json.ts";
 import { type ConfigPath, type ConfigValue, type Document, valueAt } from "./schema.ts";
@@ -97,8 +98,17 @@ export const profiles: Readonly<Record<string, Profile>> = {
       "Discovery.MDNS.Enabled": to(true),
     },
   },
+  "quic-v1": {
+    help: "QUIC as of today in place of the draft of version 0.9, at the same addresses.",
+    changes: {
+      "Addresses.Swarm": {
+        by: (before) => [...new Set((before ?? []).map((each) => each.replace(/\/quic$/, "/quic-v1")))],
+      },
+    },
+  },
   "default-datastore": datastore(defaultSpec, "Blocks in segment files, metadata in LMDB."),
   flatfs: datastore(flatfsSpec, "A file for each block, as other nodes keep them."),
+  "flatfs-measure": datastore(flatfsSpec, "The same; what is measured is measured by the node."),
   badgerds: datastore(badgerSpec, "Blocks in Badger, as other nodes keep them."),
   lowpower: {
     help: "Less work: a routing client only, few connections, nothing announced again.",
@@ -109,6 +119,34 @@ export const profiles: Readonly<Record<string, Profile>> = {
       "Swarm.ConnMgr.LowWater": to(20),
       "Swarm.ConnMgr.HighWater": to(40),
       "Swarm.ConnMgr.GracePeriod": to("1m0s"),
+    },
+  },
+  "announce-off": {
+    help: "Nothing is announced: for nodes whose peers are all named in `Peering.Peers`.",
+    changes: { "Provide.Enabled": to(false), "Provide.DHT.Interval": to("0s") },
+  },
+  "announce-on": {
+    help: "Undoes `announce-off`.",
+    changes: { "Provide.Enabled": to(true), "Provide.DHT.Interval": to("22h0m0s") },
+  },
+  "autoconf-on": {
+    help: "What is built in for bootstrap peers and resolvers, and no delegated routers: the word `auto`, as Kubo writes it.",
+    changes: {
+      Bootstrap: to([AUTO]),
+      "DNS.Resolvers": to({ ".": AUTO }),
+      "Routing.DelegatedRouters": to([AUTO]),
+      "Ipns.DelegatedPublishers": to([AUTO]),
+      "AutoConf.Enabled": to(true),
+    },
+  },
+  "autoconf-off": {
+    help: "Nothing for bootstrap peers, resolvers and delegated routers: all is set by hand.",
+    changes: {
+      Bootstrap: to(null),
+      "DNS.Resolvers": to(null),
+      "Routing.DelegatedRouters": to(null),
+      "Ipns.DelegatedPublishers": to(null),
+      "AutoConf.Enabled": to(false),
     },
   },
   "unixfs-v0-2015": unixfsV0,

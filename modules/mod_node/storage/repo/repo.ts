@@ -40,6 +40,8 @@ export interface Repo {
   readonly path: string;
   /** As this node tells it: that of the repos that it makes. */
   readonly version: string;
+  /** As its file `version` says: later for a repo of Kubo, and for a copy of one. */
+  readonly diskVersion: string;
   readonly config: ConfigFile;
   /** As it was when the repo was opened. */
   readonly identity: Identity;
@@ -129,6 +131,7 @@ async function openLocked(
   return {
     path,
     version: repoVersion,
+    diskVersion: version,
     config,
     identity,
     stores: data === path ? own : resolveStorePaths(data, defaultStorePaths),
@@ -252,11 +255,11 @@ export async function newConfig({
   return { typed, tree: given === undefined ? tree : takeUnknown(tree, given.tree, typed) };
 }
 
-/** Makes a folder a repo with this configuration. */
-export async function writeRepo(path: string, { typed, tree }: NewConfig): Promise<void> {
+/** Makes a folder a repo with this configuration, by default of this node's version. */
+export async function writeRepo(path: string, { typed, tree }: NewConfig, version = repoVersion): Promise<void> {
   await mkdir(join(path, "keystore"), { recursive: true, mode: 0o700 });
   await writeAtomically(join(path, "datastore_spec"), diskSpec(valueAt(typed, "Datastore.Spec") ?? {}), 0o600);
-  await writeAtomically(join(path, "version"), `${repoVersion}\n`, 0o600);
+  await writeAtomically(join(path, "version"), `${version}\n`, 0o600);
   await ConfigFile.create(path, tree);
 }
 

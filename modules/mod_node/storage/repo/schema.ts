@@ -7,6 +7,9 @@ import { type ConfigKey, experiment, key, laterSections, structNames } from "./c
 import { bootstrapPeers, defaultAddresses, defaultSpec } from "./defaults.ts";
 import { importKeys } from "./import_keys.ts";
 import { isObject, type JsonObject, setAt } from "./json.ts";
+import { networkKeys } from "./network_keys.ts";
+import { provideKeys } from "./provide_keys.ts";
+import { retrievalKeys } from "./retrieval_keys.ts";
 import {
   anything,
   bool,
@@ -20,6 +23,8 @@ import {
   list,
   map,
   natMode,
+  optionalInt,
+  optionalText,
   peerAddresses,
   priority,
   sizeText,
@@ -198,37 +203,7 @@ export const configKeys = {
     undefined,
     "Bytes of the largest file of which the gateway serves ranges; null and 0 are any.",
   ),
-  "HTTPRetrieval.Enabled": key(
-    "live",
-    flag,
-    undefined,
-    "Fetch blocks over HTTP as well, from gateways that the routing system names as providers; null is true.",
-  ),
-  "HTTPRetrieval.Allowlist": key(
-    "live",
-    texts,
-    undefined,
-    "Hosts of gateways; where there are any, only these are used, also at private addresses.",
-  ),
-  "HTTPRetrieval.Denylist": key("live", texts, undefined, "Hosts that are never asked for blocks over HTTP."),
-  "HTTPRetrieval.NumWorkers": key(
-    "live",
-    count,
-    undefined,
-    "Requests for blocks over HTTP at a time; null and 0 are 16.",
-  ),
-  "HTTPRetrieval.MaxBlockSize": key(
-    "live",
-    sizeText,
-    undefined,
-    "Size of the largest block that is taken over HTTP; empty is 2MiB.",
-  ),
-  "HTTPRetrieval.TLSInsecureSkipVerify": key(
-    "live",
-    flag,
-    undefined,
-    "True: certificates of gateways are not checked. For tests.",
-  ),
+  ...retrievalKeys,
   "API.HTTPHeaders": key(
     "live",
     headers,
@@ -270,6 +245,9 @@ export const configKeys = {
   "Swarm.ConnMgr.LowWater": key("live", int, 600, "Connections that are left when some are closed."),
   "Swarm.ConnMgr.HighWater": key("live", int, 900, "Connections from which on some are closed."),
   "Swarm.ConnMgr.GracePeriod": key("live", durationText, "20s", "How long a new connection is spared."),
+  "Swarm.ResourceMgr.Enabled": key("live", flag, undefined, "False: its limits do not hold, and are not shown."),
+  "Swarm.ResourceMgr.MaxMemory": key("live", optionalText, undefined, "So many connections as it has MiB: `4GiB`."),
+  "Swarm.ResourceMgr.MaxFileDescriptors": key("live", optionalInt, undefined, "So many connections at most."),
   "AutoNAT.ServiceMode": key(
     "live",
     natMode,
@@ -296,6 +274,12 @@ export const configKeys = {
     {},
     "Domain with a dot at its end to the `https://` URL of its resolver, or to nothing for the system's.",
   ),
+  "AutoConf.Enabled": key(
+    "live",
+    flag,
+    undefined,
+    "False: `auto` cannot be added to the bootstrap list. Nothing is fetched in either case: `auto` stands for what is built in.",
+  ),
   "Migration.DownloadSources": key("none", texts, [], "Read and kept, without effect."),
   "Migration.Keep": key("none", text, "", "Read and kept, without effect."),
   "Provider.Strategy": key("none", text, "", "Not used."),
@@ -303,9 +287,14 @@ export const configKeys = {
     "live",
     durationText,
     "12h",
-    "How often it is announced what is here; empty is 12h, `0` is never.",
+    "How often it is announced what is here; `0` is never. Empty is 12h, and 22h where there is a section `Provide`, as in repos of Kubo.",
   ),
-  "Reprovider.Strategy": key("live", text, "all", "`all`, `pinned` or `roots`; empty is all."),
+  "Reprovider.Strategy": key(
+    "live",
+    text,
+    "all",
+    "`all`, `pinned`, `roots`, `mfs` and others; see `Provide.Strategy`. Empty is all.",
+  ),
   "Experimental.FilestoreEnabled": experiment(
     "start",
     "Blocks that stay in the files they come from; looked at when the node starts.",
@@ -321,6 +310,8 @@ export const configKeys = {
   "Experimental.StrategicProviding": experiment("live", "Announce nothing unless told to."),
   "Experimental.AcceleratedDHTClient": experiment("live", "Announce in batches; `stats/provide` tells about it."),
   ...importKeys,
+  ...provideKeys,
+  ...networkKeys,
   "Plugins.Plugins": key("none", map(plugin), null, "Read and kept, without effect."),
   "Pinning.RemoteServices": key(
     "live",

@@ -7,6 +7,7 @@ import { parsePeerId } from "../../formats/peer_id.ts";
 import { NodeError } from "../../util/errors.ts";
 import { formatDuration, parseDuration } from "../../util/go/duration.ts";
 import { quote } from "../../util/go/text.ts";
+import { parseSize } from "../../util/size.ts";
 import { isObject, type JsonObject } from "./json.ts";
 
 /** The place of a value in the document. */
@@ -204,6 +205,31 @@ export const duration: Kind<string> = {
     if (typeof value !== "string") throw mismatch(value, duration.type, place);
     const milliseconds = parseDuration(value);
     return milliseconds === 0 ? "" : formatDuration(milliseconds);
+  },
+};
+
+/** A duration, or null for the default of the node. */
+export const optionalDuration: Kind<string | null> = {
+  name: "duration",
+  type: "config.OptionalDuration",
+  zero: null,
+  decode(value, place) {
+    if (value === null) return null;
+    if (typeof value !== "string") throw mismatch(value, optionalDuration.type, place);
+    return formatDuration(parseDuration(value));
+  },
+};
+
+/** A size, or null for the default of the node. */
+export const optionalSize: Kind<string | null> = {
+  name: "size",
+  type: "config.OptionalBytes",
+  zero: null,
+  decode(value, place) {
+    if (value === null) return null;
+    if (typeof value !== "string") throw mismatch(value, optionalSize.type, place);
+    parseSize(value);
+    return value;
   },
 };
 

@@ -16,6 +16,8 @@ export interface Periods {
 }
 
 export interface WatchOptions<T> {
+  /** What `problems` calls it. */
+  readonly name?: string;
   /** Asks for something small, in bounded time: while the store is away, and when nobody has called for a while. */
   readonly probe: (target: T) => Promise<unknown>;
   /** Methods that nobody need wait for while it is known to be away. */
@@ -23,6 +25,9 @@ export interface WatchOptions<T> {
   /** Those whose result, if any, has a `body`: its end is an outcome as well. */
   readonly streams?: readonly (keyof T)[];
 }
+
+/** The store that each fault was first met in: what calls another one inside, such as a lock, fails with the other's. */
+const origins = new WeakMap<NodeError, Watched>();
 
 export class Availability {
   readonly #watched: Watched[] = [];
@@ -44,12 +49,19 @@ export class Availability {
     return faults.length === 0 ? undefined : faults.join("; ");
   }
 
+  /** What is away, by name. */
+  get problems(): Readonly<Record<string, string>> {
+    const away = this.#watched.flatMap(({ name, fault }) => (fault && name ? [[name, fault.message] as const] : []));
+    return Object.fromEntries(away);
+  }
+
   /**
    * The same object: the outcome of its methods tells whether it can be reached. Once it is known to be away, those named
    * `refused` are tried only when it answers the probe at once, and reject with STORE_UNAVAILABLE otherwise.
    */
-  watch<T extends object>(target: T, { probe, refused, streams = [] }: WatchOptions<T>): T {
+  watch<T extends object>(target: T, { name, probe, refused, streams = [] }: WatchOptions<T>): T {
     const watched = new Watched(
+      name,
       () => probe(target),
       this.#periods,
       () => this.#onChange(this.problem),
@@ -85,6 +97,7 @@ interface Stream {
 }
 
 class Watched {
+  readonly name: string | undefined;
   /** Why it is away. */
   fault: NodeError | undefined;
   readonly #probe: () => Promise<unknown>;
@@ -96,7 +109,13 @@ class Watched {
   #asking: Promise<void> | undefined;
   #closed = false;
 
-  constructor(probe: () => Promise<unknown>, periods: Required<Periods>, onChange: () => void) {
+  constructor(
+    name: string | undefined,
+    probe: () => Promise<unknown>,
+    periods: Required<Periods>,
+    onChange: () => void,
+  ) {
+    this.name = name;
     this.#probe = probe;
     this.#periods = periods;
     this.#onChange = onChange;
@@ -115,8 +134,9 @@ class Watched {
       else this.#askIn(idleMs);
     } catch (error) {
       const fault = faultOf(error);
-      if (fault !== undefined) this.#tell(fault);
-      this.#askIn(fault === undefined ? idleMs : probeMs);
+      const isOwn = fault !== undefined && this.#isOrigin(fault);
+      if (isOwn) this.#tell(fault);
+      this.#askIn(isOwn ? probeMs : idleMs);
     }
   }
 
@@ -152,6 +172,12 @@ class Watched {
       this.#asking = undefined;
     });
     return this.#asking;
+  }
+
+  #isOrigin(fault: NodeError): boolean {
+    const origin = origins.get(fault) ?? this;
+    origins.set(fault, origin);
+    return origin === this;
   }
 
   #askIn(milliseconds: number): void {

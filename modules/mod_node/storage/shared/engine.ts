@@ -50,6 +50,7 @@ export interface LogEngine {
   sessions: SharedLog["sessions"];
   hostOf: SharedLog["hostOf"];
   doomed: SharedLog["doomed"];
+  lists: SharedLog["lists"];
   buried: SharedLog["buried"];
   close(): Promise<void>;
 }

@@ -36,3 +36,10 @@ export function decodeEntries(bytes: Buffer): Entry[] {
       : entry,
   );
 }
+
+/** Key of the object that an entry names: a list of blocks that is too long for the entry. */
+export function listIn(entry: Entry): string | undefined {
+  if (!("epoch" in entry)) return undefined;
+  const list = entry.kind === "condemned" ? entry.list : entry.rescued;
+  return "object" in list ? list.object : undefined;
+}

@@ -1,7 +1,19 @@
-/** What a host asks of a shared store, since it was opened. */
+/** Which store it is that a host shares, how it is at the moment, and what this host has asked of it since it was opened. */
 import type { Figures } from "./s3/figures.ts";
 
 export interface SharedFigures {
+  /** Where it is, for people: `s3://bucket/prefix`, and hosts with their ports, without user and password. */
+  readonly places: Readonly<Record<"objects" | "database", string>>;
+  /** What is away, each with the reason. */
+  readonly problems: Readonly<Partial<Record<"objects" | "database", string>>>;
+  readonly waiting: {
+    /** Bytes of blocks that are not in the store, or not in the index yet. */
+    readonly bytes: number;
+    /** Changes that wait for their commit. */
+    readonly calls: number;
+  };
+  /** The last collection of garbage that this host has heard the end of. */
+  readonly lastCollection: CollectionEnd | undefined;
   /** Of the object store, by kind. */
   readonly requests: Figures;
   readonly database: {
@@ -18,9 +30,17 @@ export interface SharedFigures {
   readonly cache: {
     /** On the disk of this host. */
     readonly bytes: number;
+    readonly max: number;
     /** Blocks that were read from it. */
     readonly hits: number;
     /** Blocks for which the object store was asked. */
     readonly misses: number;
   };
+}
+
+export interface CollectionEnd {
+  /** Milliseconds since 1970 by the clock of this host. */
+  readonly at: number;
+  /** Undefined where another host led it. */
+  readonly removed: number | undefined;
 }

@@ -133,9 +133,14 @@ export interface SharedLog {
   sessions(): Promise<readonly number[]>;
   /** What the host of a session is called, for people. */
   hostOf(session: number): Promise<string>;
-  /** Segments that were replaced so many milliseconds ago, by the database's clock, and whose objects may be there. */
-  doomed(graceMs: number): Promise<readonly SegmentId[]>;
+  /**
+   * Segments that were replaced so many milliseconds ago, by the database's clock, and whose objects may be there; and keys of lists
+   * that no entry has named any more for so long.
+   */
+  doomed(graceMs: number): Promise<readonly string[]>;
   /** The objects of these are gone. */
-  buried(ids: readonly SegmentId[]): Promise<void>;
+  buried(ids: readonly string[]): Promise<void>;
+  /** Keys of the lists of blocks that entries name, those that a host may still come to read. @throws NodeError STORE_UNAVAILABLE */
+  lists(): Promise<readonly string[]>;
   close(): Promise<void>;
 }

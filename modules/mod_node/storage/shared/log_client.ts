@@ -2,7 +2,7 @@
 import { setTimeout as sleep } from "node:timers/promises";
 import { failure, NodeError } from "../../util/errors.ts";
 import type { Appended, EngineEvents, LogEngine, Page } from "./engine.ts";
-import type { Applier, Commit, Draft, Entry, HeldLock, Position, SegmentId, SharedLog } from "./log.ts";
+import type { Applier, Commit, Draft, Entry, HeldLock, Position, SharedLog } from "./log.ts";
 
 /** Calls that share a commit. */
 const MAX_GROUP = 256;
@@ -52,6 +52,11 @@ export class LogClient implements SharedLog {
       },
       onSessionLost: () => this.#loseSession(),
     });
+  }
+
+  /** Calls of `commit` that are not answered yet. */
+  get waiting(): number {
+    return this.#calls.length;
   }
 
   get store(): string {
@@ -114,11 +119,15 @@ export class LogClient implements SharedLog {
     return this.#engine.hostOf(session);
   }
 
-  doomed(graceMs: number): Promise<readonly SegmentId[]> {
+  doomed(graceMs: number): Promise<readonly string[]> {
     return this.#engine.doomed(graceMs);
   }
 
-  buried(ids: readonly SegmentId[]): Promise<void> {
+  lists(): Promise<readonly string[]> {
+    return this.#engine.lists();
+  }
+
+  buried(ids: readonly string[]): Promise<void> {
     return this.#engine.buried(ids);
   }
 

@@ -2,7 +2,7 @@
 import { setTimeout as sleep } from "node:timers/promises";
 import { failure, NodeError } from "../../util/errors.ts";
 import { compareAndSet, keyBytes, OverlayTransaction, runSynchronously } from "../metadata/overlay_transaction.ts";
-import type { KeyRange, MetadataReader, MetadataStore, MetadataWriter } from "../metadata/store.ts";
+import type { KeyPage, KeyRange, MetadataReader, MetadataStore, MetadataWriter } from "../metadata/store.ts";
 import type { Applier, Commit, Position, Reached, SharedLog } from "./log.ts";
 
 /** Key of the position in the copy, of the log that it is of, and of the commit there: the first key there can be, and not one of the users'. */
@@ -70,6 +70,12 @@ export class SharedMetadata implements MetadataStore {
     await this.#refresh();
     await this.#copy.settled();
     yield* this.#copy.range(range);
+  }
+
+  async keys(page: KeyPage): Promise<readonly string[]> {
+    await this.#refresh();
+    await this.#copy.settled();
+    return this.#copy.keys(page);
   }
 
   async transaction<T>(run: (writer: MetadataWriter) => T): Promise<T> {
@@ -193,6 +199,10 @@ class Copy implements Applier {
   /** What is in the store: after `settled` this is everything. */
   range(range?: KeyRange): AsyncIterable<readonly [string, Uint8Array]> {
     return this.#store.range(behindPosition(range));
+  }
+
+  keys({ limit, ...bounds }: KeyPage): Promise<readonly string[]> {
+    return this.#store.keys({ ...behindPosition(bounds), limit });
   }
 
   async settled(): Promise<void> {

@@ -77,7 +77,7 @@ async function comesBack({ report, node, peer, seed }: Play): Promise<void> {
 async function names({ report, node, peer, seed }: Play): Promise<void> {
   await namesCross(report, peer, node, seed + 500);
   await namesCross(report, node, peer, seed + 510);
-  await node.one("key/rm", { arg: `name-${peer.name}` });
+  await node.one("key/rm", { arg: `name-${peer.name}-${seed + 510}` });
 }
 
 async function messages({ report, node, peer, at }: Play): Promise<void> {

@@ -14,6 +14,8 @@ export interface Held {
   readonly heap: number;
   readonly external: number;
   readonly rss: number;
+  /** Of `rss`, what is no part of a file: pages of LMDB are the system's, which takes them back. */
+  readonly anonymous: number;
   readonly timers: number;
   readonly sockets: number;
 }
@@ -36,11 +38,24 @@ export async function heldBy(pid: number, folder: string): Promise<Figures> {
     text += part;
   });
   await once(socket, "end");
-  const { heap, external, rss, timers, sockets } = JSON.parse(text) as Held;
-  const descriptors = (await openBy(pid)).filter((path) => !path.includes("/shared/")).length;
+  const { heap, external, rss, anonymous, timers, sockets } = JSON.parse(text) as Held;
+  const open = (await openBy(pid)).filter((path) => !path.includes("/shared/"));
+  // Those to the objects are kept for some seconds after a rush, and hold no process: `sockets` leaves them out.
+  const kept = open.filter((path) => path.startsWith("socket:")).length;
+  const descriptors = open.length - kept;
   const shared = join(folder, "repo", "shared");
   const cached = (await readdir(shared, { recursive: true, withFileTypes: true })).filter((entry) => entry.isFile());
-  return { heap, external, rss, timers, sockets, descriptors, "cached files": cached.length };
+  return {
+    heap,
+    external,
+    rss,
+    anonymous,
+    timers,
+    sockets,
+    "open sockets": kept,
+    descriptors,
+    "cached files": cached.length,
+  };
 }
 
 /** What its descriptors are: paths, and sockets by number. */

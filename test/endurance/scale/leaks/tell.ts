@@ -1,4 +1,5 @@
 /** Loaded into a host with `--import`: whoever connects to the socket in its folder is told what its process holds. */
+import { readFile } from "node:fs/promises";
 import { createServer } from "node:net";
 import { isMainThread } from "node:worker_threads";
 import { heapUsed } from "#test/support/heap.ts";
@@ -18,5 +19,6 @@ async function held(): Promise<Held> {
   const { external, rss } = process.memoryUsage();
   const handles = process.getActiveResourcesInfo();
   const count = (kind: RegExp) => handles.filter((each) => kind.test(each)).length;
-  return { heap, external, rss, timers: count(/^Timeout$/), sockets: count(/SocketWrap$/) };
+  const anonymous = Number(/^RssAnon:\s+(\d+) kB$/m.exec(await readFile("/proc/self/status", "utf8"))?.[1]) * 1024;
+  return { heap, external, rss, anonymous, timers: count(/^Timeout$/), sockets: count(/SocketWrap$/) };
 }

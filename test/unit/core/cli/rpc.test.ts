@@ -219,6 +219,19 @@ describe("rpc: add, cat and get", () => {
     assert.equal((await rpc(["cat", "--offset=1", "--length=3", hello])).stdout, "ell");
   });
 
+  test("links in a folder are sent as what they lead to, where that is asked for", async () => {
+    await tree("followed");
+    await symlink("sub", join(folder, "followed", "folder"));
+    const { stdout } = await rpc(["add", "-r", "--dereference-symlinks", "followed"]);
+    assert.match(stdout, / followed\/folder\/b b\n/);
+    const [, a] = /added (\w+) followed\/a\n/.exec(stdout) ?? [];
+    assert.match(stdout, new RegExp(`added ${a} followed/link\n`));
+    await symlink("..", join(folder, "followed", "round"));
+    const { code, stderr } = await rpc(["add", "-r", "--dereference-symlinks", "followed"]);
+    assert.notEqual(code, 0);
+    assert.match(stderr, /followed\/round leads back to a folder above it/);
+  });
+
   test("a tree goes there and back, with links, without hidden names", async () => {
     await tree("there");
     const added = await rpc(["add", "-r", "there"]);

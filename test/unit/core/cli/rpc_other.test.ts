@@ -32,7 +32,7 @@ describe("rpc: a server of another kind", () => {
       "x-command": { arguments: [{ name: "path", required: true, help: "" }], returns: "bytes" },
     };
     const server = createServer((request, response) => {
-      if (request.url === "/api/openapi.json") {
+      if (request.url?.startsWith("/api/openapi.json?") === true) {
         response.end(JSON.stringify({ paths: { "/api/v0/get": { post: operation } }, components: { parameters: {} } }));
         return;
       }
@@ -148,7 +148,8 @@ describe("rpc: stats bw", () => {
     const operation = { summary: "Counts.", parameters: [flag], "x-command": { arguments: [], returns: "stream" } };
     const paths = { "/api/v0/stats/bw": { post: operation } };
     const server = createServer((request, response) => {
-      if (request.url === "/api/openapi.json") response.end(JSON.stringify({ paths, components: { parameters: {} } }));
+      if (request.url?.startsWith("/api/openapi.json?") === true)
+        response.end(JSON.stringify({ paths, components: { parameters: {} } }));
       else {
         const value = JSON.stringify({ TotalIn: 1_234_567, TotalOut: 999, RateIn: 1049.5, RateOut: 0 });
         response.end(`${value}\n`.repeat(request.url?.includes("poll=true") ? 2 : 1));

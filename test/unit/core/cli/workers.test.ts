@@ -8,6 +8,7 @@ import { setTimeout as sleep } from "node:timers/promises";
 import { eventually } from "#test/support/eventually.ts";
 import { rawExchange } from "#test/support/raw.ts";
 import { untilGone } from "#test/support/takeover_load.ts";
+import { numberByHttp2, numberByTls } from "./over_tls.ts";
 import { Program } from "./spawned.ts";
 
 const config = (more: object = {}) =>
@@ -25,7 +26,7 @@ const config = (more: object = {}) =>
     ],
     http_ports: [0],
     http_interfaces: ["127.0.0.1"],
-    https_ports: [],
+    https_ports: [0],
     http_log: false,
     trusted_proxies: ["127.0.0.99"],
     ...more,
@@ -93,7 +94,8 @@ interface Got {
 async function serving(more?: object) {
   const program = await Program.in(files(more));
   const running = await program.serve(["run", "--workers", "2", "--json"], env);
-  const port = running.started.ports[0]?.port as number;
+  const portOf = (wanted: string) => running.started.ports.find(({ scheme }) => scheme === wanted)?.port as number;
+  const [port, securePort] = [portOf("http"), portOf("https")];
   /** On a connection of its own. */
   const get = (path: string, headers: OutgoingHttpHeaders = {}, localAddress = "127.0.0.1") =>
     new Promise<Got>((resolve, reject) => {
@@ -127,6 +129,7 @@ async function serving(more?: object) {
     ...running,
     program,
     port,
+    securePort,
     get,
     pids,
     both,
@@ -248,6 +251,30 @@ describe("a server of two processes", { concurrency: 1, timeout: 1_200_000 }, ()
     assert.deepEqual((await get("/a/pid")).cookies, []);
     const names = (await get("/shop/set")).cookies.map((line) => line.split("=")[0]);
     assert.deepEqual(names.sort(), ["modhost_process", "own"]);
+  });
+
+  test("answers a client of a sticky module in one process over TLS, too, by HTTP/1.1 and by HTTP/2", async () => {
+    const { securePort, get, both } = shared;
+    const processes = await both();
+    const found = new Set<number>();
+    for (let host = 1; host <= 4; host += 1) {
+      const localAddress = `127.0.0.${host}`;
+      const plain = Number((await get("/cart/pid", {}, localAddress)).text);
+      for (let times = 0; times < 3; times += 1) {
+        assert.deepEqual(await numberByHttp2(securePort, ["/cart/pid", "/cart/pid"], { localAddress }), [plain, plain]);
+        assert.equal(await numberByTls(securePort, "/cart/pid", { localAddress }), plain);
+      }
+      found.add(plain);
+    }
+    assert.deepEqual([...found].sort(), [...processes].sort());
+    const { text, cookies } = await get("/shop/pid");
+    const cookie = String(cookies[0]?.split(";")[0]);
+    for (let times = 0; times < 3; times += 1) {
+      const asked = ["/shop/pid", "/a/pid", "/shop/pid"];
+      const [first, , last] = await numberByHttp2(securePort, asked, { cookie });
+      assert.deepEqual([first, last], [Number(text), Number(text)]);
+      assert.equal(await numberByTls(securePort, "/shop/pid", { cookie }), Number(text));
+    }
   });
 
   test("is operated as one: a reload rolls through both under load, and a new process has what was loaded", async () => {

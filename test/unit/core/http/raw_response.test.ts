@@ -52,10 +52,34 @@ class Lender implements PooledBody {
   }
 }
 
+/** A body that is at hand: one piece, which is spoilt as soon as it comes back. */
+class LentWhole implements PooledBody {
+  readonly whole: Buffer;
+  back = 0;
+
+  constructor(bytes: number) {
+    this.whole = LentWhole.content(bytes);
+  }
+
+  static content(bytes: number): Buffer {
+    return Buffer.alloc(bytes, "all at once, ");
+  }
+
+  async *[Symbol.asyncIterator]() {
+    yield this.whole;
+  }
+
+  release(piece: Uint8Array): void {
+    this.back += 1;
+    piece.fill(0xff);
+  }
+}
+
 const whole = (count: number) => Buffer.concat(Array.from({ length: count }, (_, at) => Lender.content(at)));
 
 let host: TestHost;
 const lenders = new Map<string, Lender>();
+const wholes = new Map<string, LentWhole>();
 before(async () => {
   host = await startHost({
     modules: {
@@ -66,7 +90,23 @@ before(async () => {
           lenders.set(event.request.url.query ?? "", lender);
           return lender;
         };
-        module.provides("http", { route: { "GET /some": lent(12), "GET /many": lent(2000), "HEAD /some": lent(12) } });
+        const lentWhole = (event: { request: { url: { query: string | undefined } } }) => {
+          const [bytes, trailers] = (event.request.url.query ?? "").split("-");
+          const body = new LentWhole(Number(bytes));
+          wholes.set(event.request.url.query ?? "", body);
+          return {
+            headers: { content_type: "text/plain" },
+            body,
+            ...(trailers === "t" && { trailers: { x_end: "1" } }),
+          };
+        };
+        const route = {
+          "GET /some": lent(12),
+          "GET /many": lent(2000),
+          "HEAD /some": lent(12),
+          "GET /whole": lentWhole,
+        };
+        module.provides("http", { route });
       },
     },
   });
@@ -100,6 +140,24 @@ overEach(
     assert.equal(lenderOf(name).made, 0);
   },
 );
+
+for (const size of [4000, 200_000, 20_000_000]) {
+  overEach(
+    () => host,
+    `${size} bytes that are at hand come as they were given, with their length, and go back once`,
+    async (client) => {
+      for (const kind of ["", "t"]) {
+        const query = `${size}-${kind}-${encodeURIComponent(client.name)}`;
+        const reply = await client.request(`/lend/whole?${query}`);
+        assert.ok(reply.bytes.equals(LentWhole.content(size)));
+        const body = wholes.get(query) ?? assert.fail("nobody lent");
+        while (body.back === 0) await nextTurn();
+        await nextTurn();
+        assert.equal(body.back, 1);
+      }
+    },
+  );
+}
 
 describe("clients that take their time", () => {
   for (const tls of [false, true]) {

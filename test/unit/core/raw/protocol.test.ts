@@ -204,7 +204,7 @@ for (const tls of [false, true]) {
     });
 
     test("an answer in the midst of reading leaves the connection usable at once", async () => {
-      using connection = await RawConnection.open(port(), { tls, timeout: 1000 });
+      using connection = await RawConnection.open(port(), { tls });
       connection.write("POST /unread/first HTTP/1.1\r\nHost: x\r\nContent-Length: 3\r\n\r\nabc");
       await connection.until(/first 3;$/);
       connection.write(get("/raw"));

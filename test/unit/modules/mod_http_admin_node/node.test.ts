@@ -85,9 +85,10 @@ describe("pins", () => {
     assert.deepEqual(await host.get<PinState>(`/node/pins/${cid}`), { cid, type: "recursive", name: "First pin" });
     const renamed = await host.post<Pin>(`/node/pins/${cid}/rename`, { name: "Second" });
     assert.equal(renamed.name, "Second");
-    // Names outlive the module.
-    await host.reload("http_admin_node");
     assert.equal((await host.get<PinState>(`/node/pins/${cid}`)).name, "Second");
+    const [listed] = await Array.fromAsync(host.node.pin.ls({ name: "Second" }));
+    assert.equal(String(listed?.cid), cid, "the name is that of the node's pin");
+    assert.match(await host.refusal("POST", `/node/pins/${cid}/rename`, { name: "ü".repeat(128) }), /^400 /);
     await host.post(`/node/pins/${cid}/remove`);
     assert.deepEqual(await host.get<PinState>(`/node/pins/${cid}`), { cid, type: "none", name: "" });
     assert.match(await host.refusal("POST", `/node/pins/${cid}/remove`), /^404 not_found/);

@@ -87,6 +87,12 @@ test("a profile that there is not stops the start, whether there is a repo or no
   assert.equal((await host.call("version")).status, 200);
 });
 
+test("a name that no agent can have stops the start", async () => {
+  for (const node_agent of ["kubo", "kubo/0.43.0 x", "/kubo/0.43.0", "kubo//1", "k/\u00e4", `k/${"1".repeat(127)}`]) {
+    await assert.rejects(startRpc({ node_agent }), { code: "OPTION_INVALID", message: /node_agent.*NAME\/VERSION/s });
+  }
+});
+
 test("shutdown is answered, and then the host ends", async () => {
   await using host = await startRpc();
   assert.deepEqual(await host.call("shutdown"), { status: 200, text: "", lines: [] });

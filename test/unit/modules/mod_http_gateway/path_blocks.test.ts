@@ -3,16 +3,18 @@ import { test } from "node:test";
 import { CID } from "multiformats/cid";
 import { PathBlocks } from "#modules/mod_http_gateway/path_blocks.ts";
 import { multihash, sha256 } from "#node/formats/cid/hashes.ts";
-import type { NodeModule } from "#node/index.ts";
+import type { NodeModule, ReadBlock } from "#node/index.ts";
 
 const DAG_PB = 0x70;
 const node = { lowLevel: { blocks: { has: async () => true, store: {} } } } as unknown as NodeModule;
+
+const readerOf = (of: NodeModule, read: ReadBlock) => new PathBlocks(of).reader({ read, readLeaf: read });
 
 for (const [which, length] of Object.entries({ small: 1000, large: 2_000_000 })) {
   test(`those who ask for a ${which} block at a time, and while it is used, get the same bytes`, async () => {
     const cid = CID.createV1(DAG_PB, await multihash(sha256, Buffer.from(which)));
     let reads = 0;
-    const read = new PathBlocks(node).reader(async () => {
+    const read = readerOf(node, async () => {
       reads += 1;
       return new Uint8Array(length);
     });
@@ -31,7 +33,7 @@ test("what is kept is at hand without asking as long as nothing has left the sto
     asked += 1;
     return isHere;
   };
-  const reader = new PathBlocks({ lowLevel: { blocks: { has, store } } } as unknown as NodeModule).reader(async () => {
+  const reader = readerOf({ lowLevel: { blocks: { has, store } } } as unknown as NodeModule, async () => {
     if (!isHere) throw new Error("gone");
     return new Uint8Array(10);
   });
@@ -52,9 +54,7 @@ test("what is here and not in the store is asked for each time", async () => {
   const cid = CID.createV1(DAG_PB, await multihash(sha256, Buffer.from("of MFS")));
   const store = { removals: 0, has: async () => false };
   const blocks = { has: async () => true, store };
-  const reader = new PathBlocks({ lowLevel: { blocks } } as unknown as NodeModule).reader(
-    async () => new Uint8Array(10),
-  );
+  const reader = readerOf({ lowLevel: { blocks } } as unknown as NodeModule, async () => new Uint8Array(10));
   for (let times = 0; times < 3; times += 1) {
     const coming = reader.soon?.(cid);
     assert.ok(coming instanceof Promise);

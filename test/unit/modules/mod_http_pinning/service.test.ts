@@ -64,6 +64,7 @@ describe("a service without a network", () => {
     assert.deepEqual(await host.until(requestid, "pinned"), expected);
     assert.deepEqual(await host.list(), { count: 1, results: [expected] });
     assert.ok((await pinsOf(host)).includes(cid));
+    assert.ok((await host.call("pin/ls?name=kept")).text.includes(cid), "the node's pin has the name, too");
   });
 
   test("what is missing has failed, with the reason", async () => {

@@ -5,6 +5,7 @@ import { chmod, mkdtemp, readdir, rm } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { test } from "node:test";
+import { setTimeout as sleep } from "node:timers/promises";
 import connect from "postgres";
 import { noPostgres, Postgres } from "#test/support/engines/postgres.ts";
 import { accepts, endsWithUs } from "#test/support/engines/programs.ts";
@@ -24,10 +25,15 @@ test("PostgreSQL keeps what was committed over a kill, and a standby that is pro
 }, async () => {
   await using server = await Postgres.start();
   await query(server, "CREATE TABLE kept (value int); INSERT INTO kept VALUES (1)");
+  const open = connect(server.url(), { max: 1 });
+  await open`SELECT 1`;
   server.freeze();
-  const frozen = query(server, "SELECT 7");
+  const frozen = [query(server, "SELECT 7"), open`SELECT 8 AS n`.then(([row]) => row?.n)];
+  // Nor does what was connected before get an answer.
+  assert.equal(await Promise.race([...frozen, sleep(300, "none")]), "none");
   server.thaw();
-  assert.deepEqual(await frozen, [7]);
+  assert.deepEqual(await Promise.all(frozen), [[7], 8]);
+  await open.end();
   await server.kill();
   await assert.rejects(query(server, "SELECT 1"), /ECONNREFUSED/);
   await server.start();

@@ -1,6 +1,7 @@
 /** Changed copies of DAGs of dag-pb nodes, for `object patch`. */
 import type { CID } from "multiformats/cid";
 import type { PbLink } from "../../../formats/dag_pb/dag_pb.ts";
+import { decodeUnixfs } from "../../../formats/unixfs/format.ts";
 import type { Block } from "../../../storage/blockstore/store.ts";
 import { NodeError } from "../../../util/errors.ts";
 import type { ReadBlock } from "../reader.ts";
@@ -34,6 +35,35 @@ export async function withLink(
   const way = await descend(root, names, read, create);
   if (last === "") throw new NodeError("cannot create link with no name");
   return rebuild(way, names, (node) => ({ ...node, links: replaced(node.links, { name: last, ...child }) }));
+}
+
+/** Before links are added, or removed. @throws NodeError, in the words of Kubo 0.43, for what is no plain directory of UnixFS */
+export function requireDirectory({ data }: ObjectNode, adds: boolean): void {
+  const what = adds ? "add named links to" : "remove links from";
+  const type = unixfsTypeOf(data);
+  if (type === "Directory") return;
+  if (type === undefined) {
+    throw new NodeError(`cannot ${what} a non-UnixFS dag-pb node; pass --allow-non-unixfs to skip validation`);
+  }
+  if (type === "HAMTShard") {
+    throw new NodeError(
+      `cannot ${adds ? "add links to" : what} a HAMTShard at the dag-pb level (would corrupt the HAMT bitfield); ` +
+        `use 'ipfs files${adds ? "' commands" : " rm'"} instead, or pass --allow-non-unixfs to override`,
+    );
+  }
+  throw new NodeError(
+    `cannot ${what} a UnixFS ${type} node, only Directory nodes support link ${adds ? "addition" : "removal"} ` +
+      "at the dag-pb level (see https://specs.ipfs.tech/unixfs/)",
+  );
+}
+
+function unixfsTypeOf(data: Uint8Array | undefined): string | undefined {
+  if (data === undefined || data.length === 0) return undefined;
+  try {
+    return decodeUnixfs(data).type;
+  } catch {
+    return undefined;
+  }
 }
 
 /** Removes the links at a path. @throws NodeError with the reference's text */

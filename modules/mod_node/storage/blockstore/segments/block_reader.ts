@@ -53,14 +53,14 @@ export class BlockReader {
     const known = recent?.get(cid, location);
     if (known !== undefined) return known;
     const isKnown = this.#checked?.has(location);
+    const isSummed = this.#checked?.isSummed(location) === true;
     const bytes = await this.#reads.read(location, isNode ? undefined : buffers, isKnown);
     const checking = bytes.length === location.length && (this.#checked?.check(cid, location, bytes) ?? true);
     if (checking !== true && !(await checking)) return this.#readAgain(cid, location);
     if (isNode) {
       // Links stand first in a node that has any.
       if (bytes[0] === NODE_LINKS_TAG) this.#recentNodes.add(cid, location, bytes);
-    } else if (recent !== undefined && buffers === undefined && checking === true && this.#checked !== undefined) {
-      // It was read before, which the sum tells.
+    } else if (recent !== undefined && buffers === undefined && isSummed) {
       recent.add(cid, location, bytes);
     }
     return bytes;
@@ -69,11 +69,18 @@ export class BlockReader {
   /** As `read`, without a promise for a small block that is at hand. */
   readSoon(cid: CID, location: BytesLocation, buffers: BufferPool | undefined): Uint8Array | Promise<Uint8Array> {
     if (!isSmall(location) || location.bytes !== undefined) return this.read(cid, location, buffers);
-    const recent = this.#recentSmall.get(cid, location);
-    if (recent !== undefined) return recent;
-    const [bytes] = this.#checked === undefined ? [] : this.#summed([cid], [location], undefined);
-    if (bytes === undefined) return this.read(cid, location, buffers);
-    this.#recentSmall.add(cid, location, bytes);
+    // Without the pool, whose small blocks share buffers: who reads one by one may be slow to let go of it.
+    return this.#recentSmall.get(cid, location) ?? this.#readHere(cid, location) ?? this.read(cid, location, undefined);
+  }
+
+  /** What can be read and checked now; undefined also for what is damaged, of which `read` tells. */
+  #readHere(cid: CID, location: BytesLocation): Uint8Array | undefined {
+    const checked = this.#checked;
+    if (checked === undefined) return undefined;
+    const isSummed = checked.isSummed(location);
+    const bytes = this.#reads.readHere(location, checked.has(location));
+    if (bytes === undefined || checked.check(cid, location, bytes) !== true) return undefined;
+    if (isSummed) this.#recentSmall.add(cid, location, bytes);
     return bytes;
   }
 

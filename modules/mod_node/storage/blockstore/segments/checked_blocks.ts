@@ -1,6 +1,6 @@
 /** Blocks on the disk that were found to be those of their CIDs: the next reads of them are checked by a sum, which costs a third. */
 import type { CID } from "multiformats/cid";
-import { matches } from "../../../formats/cid/hashes.ts";
+import { matchesHere } from "../../../formats/cid/hashes.ts";
 import { type BytesLocation, positionAt } from "./format.ts";
 import { PlaceSums, sumOf } from "./place_sums.ts";
 
@@ -27,16 +27,18 @@ export class CheckedBlocks {
     return known !== NO_SUM && known === sumOf(cid, bytes);
   }
 
-  /** Whether `bytes`, which were read at `location`, are those of the CID. */
+  /** Whether `bytes`, which were read at `location`, are those of the CID; at once where the hash function can tell so. */
   check(cid: CID, { segment, offset }: BytesLocation, bytes: Uint8Array): boolean | Promise<boolean> {
     const position = positionAt(segment, offset);
     const known = this.#sums.get(position);
     // Most blocks are read once: the sum is made when one is read again.
     const sum = known === undefined ? NO_SUM : sumOf(cid, bytes);
     if (sum !== NO_SUM && known === sum) return true;
-    return matches(cid, bytes, "here").then((fits) => {
+    const noted = (fits: boolean) => {
       if (fits) this.#sums.set(position, sum);
       return fits;
-    });
+    };
+    const fits = matchesHere(cid, bytes);
+    return fits instanceof Promise ? fits.then(noted) : noted(fits);
   }
 }

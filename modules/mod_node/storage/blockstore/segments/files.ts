@@ -61,7 +61,12 @@ class DiskFile implements SegmentFile {
     let left = into;
     let done = 0;
     while (left.length > 0) {
-      const read = fs.readvSync(this.#fd, left, at + done);
+      const [first] = left as [Uint8Array];
+      const position = at + done;
+      const read =
+        left.length === 1
+          ? fs.readSync(this.#fd, first, 0, first.length, position)
+          : fs.readvSync(this.#fd, left, position);
       if (read === 0) break;
       done += read;
       left = dropFirst(left, read);

@@ -82,6 +82,19 @@ export class ReadCoalescer {
     for (const run of runsOf(wanted)) if (!this.#readInline(run, this.#targetOf(run))) return;
   }
 
+  /** A block that can be read now, into an array of its own; undefined where the thread pool would have to, or it is not all there. */
+  readHere({ segment, offset, length }: BytesLocation, isKnown: boolean): Uint8Array | undefined {
+    const file = this.#inlineFile(segment, offset, length, isKnown);
+    if (file?.readInline === undefined) return undefined;
+    const bytes = allocUnsafe(length);
+    try {
+      const read = this.#inlineReads(isKnown).run(length, () => file.readInline?.([bytes], offset));
+      return read === length ? bytes : undefined;
+    } catch {
+      return undefined;
+    }
+  }
+
   #start(): void {
     const wanted = this.#wanted;
     this.#wanted = [];
@@ -127,17 +140,22 @@ export class ReadCoalescer {
     const { segment, offset } = run[0].location;
     const length = lengthOf(run);
     const isKnown = run.every((wanted) => wanted.isKnown);
-    if (!isKnown && length > MAX_UNKNOWN_BYTES) return false;
-    const file = this.#files.ready(segment, offset, length);
+    const file = this.#inlineFile(segment, offset, length, isKnown);
     if (file?.readInline === undefined) return false;
     try {
-      const read = (isKnown ? this.#known : this.#others).run(length, () => file.readInline?.(parts, offset));
+      const read = this.#inlineReads(isKnown).run(length, () => file.readInline?.(parts, offset));
       if (read !== undefined) give(read);
       return read !== undefined;
     } catch {
       return false;
     }
   }
+
+  #inlineFile(segment: number, offset: number, length: number, isKnown: boolean) {
+    return isKnown || length <= MAX_UNKNOWN_BYTES ? this.#files.ready(segment, offset, length) : undefined;
+  }
+
+  #inlineReads = (isKnown: boolean): InlineReads => (isKnown ? this.#known : this.#others);
 
   /** Bytes that small blocks are read into. */
   #take(length: number): Uint8Array {

@@ -2,15 +2,16 @@
  * Garbage collection of hosts that share a store: one of them collects, and asks all others what calls under way there refer to.
  * No step depends on how long anything takes, and none on a clock.
  */
-import { setTimeout as sleep } from "node:timers/promises";
 import type { CID } from "multiformats/cid";
 import { CidSet } from "../../../formats/cid/set.ts";
 import { batches } from "../../../util/async/batches.ts";
 import { failure } from "../../../util/errors.ts";
 import type { MetadataStore } from "../../metadata/store.ts";
 import { decodeEntries, encodeEntries } from "../entries.ts";
+import type { CollectionEnd } from "../figures.ts";
 import type { Applier, BlockList, Commit, Draft, Entry, HeldLock, Position, SharedLog } from "../log.ts";
 import type { CondemnableBlocks } from "./blocks.ts";
+import { pause } from "./pause.ts";
 
 /** Reads a block, also one that is condemned; undefined when it is not stored. */
 export type FindBlock = (cid: CID) => Promise<Uint8Array | undefined>;
@@ -96,6 +97,8 @@ export class Collections implements Applier {
   /** The acknowledgement that is under way, and what follows it. */
   #task: Promise<void> | undefined;
   readonly #closing = new AbortController();
+  /** The last one that has ended since this was opened. */
+  last: CollectionEnd | undefined;
 
   /** Before the log is read. */
   constructor(deps: CollectionsDeps) {
@@ -133,7 +136,10 @@ export class Collections implements Applier {
       const undecided = this.#undecided;
       if (undecided === undefined || !("epoch" in entry) || entry.epoch !== undecided.entry.epoch) continue;
       if (entry.kind === "acknowledged") undecided.acknowledged.set(session, entry.rescued);
-      if (entry.kind === "removed") this.#undecided = undefined;
+      if (entry.kind === "removed") {
+        this.#undecided = undefined;
+        if (session !== 0) this.last = { at: Date.now(), removed: undefined };
+      }
       this.#changed();
     }
   }
@@ -216,7 +222,10 @@ export class Collections implements Applier {
       this.#hasNewRoots = false;
       await this.#host.mark(kept, blocks.find, options);
       const list = await blocks.writeList(await choose(upTo, kept));
-      if (isEmpty(list)) return 0;
+      if (isEmpty(list)) {
+        this.last = { at: Date.now(), removed: 0 };
+        return 0;
+      }
       return await this.#remove({ kind: "condemned", epoch: lock.fence, upTo, list }, kept, lock, options);
     });
     return led?.result;
@@ -267,6 +276,7 @@ export class Collections implements Applier {
       removed += 1;
       tell?.(cid);
     }
+    this.last = { at: Date.now(), removed };
     return removed;
   }
 
@@ -383,16 +393,4 @@ const isEmpty = (list: BlockList): boolean => ("cids" in list ? list.cids.length
 
 async function* filtered(cids: AsyncIterable<CID>, isMeant: (cid: CID) => boolean): AsyncGenerator<CID> {
   for await (const cid of cids) if (isMeant(cid)) yield cid;
-}
-
-/** Until something changes, or the time is over. @throws the reason of the signal */
-async function pause(change: Promise<void>, milliseconds: number, signal: AbortSignal): Promise<void> {
-  const over = new AbortController();
-  const either = AbortSignal.any([signal, over.signal]);
-  try {
-    await Promise.race([change, sleep(milliseconds, undefined, { signal: either }).catch(() => {})]);
-    signal.throwIfAborted();
-  } finally {
-    over.abort();
-  }
 }

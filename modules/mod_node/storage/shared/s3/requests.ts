@@ -8,7 +8,7 @@ import type { S3Answer, S3Request, Transport } from "./transport.ts";
 import { parseXml, type XmlElement } from "./xml.ts";
 
 /** What a request is, but for what it is part of. */
-export type Asked = Omit<S3Request, "figures" | "signal">;
+export type Asked = Omit<S3Request, "figures" | "signal" | "end">;
 
 /** One attempt of a call: it may send several requests, all of which end with its signal. */
 export interface Attempt {
@@ -35,9 +35,9 @@ export class Requests {
   /** `kind`: of the requests that do not say another. @throws NodeError, or the reason of the signal */
   async run<T>(kind: RequestKind, { signal }: Interruptible, attempt: (attempt: Attempt) => Promise<T>): Promise<T> {
     try {
-      return await this.#retries.run(signal, (number) => {
+      return await this.#retries.run(signal, (number, end) => {
         if (number > 1) this.figures[kind].retries += 1;
-        return attempt(this.#attempt(kind, signal, number));
+        return attempt(this.#attempt(kind, { signal, number, end: number > 1 ? end : undefined }));
       });
     } catch (error) {
       throw error instanceof S3Fault ? told(error) : error;
@@ -58,8 +58,12 @@ export class Requests {
     }
   }
 
-  #attempt(kind: RequestKind, signal: AbortSignal | undefined, number: number): Attempt {
-    const send = (request: Asked, of = kind) => this.transport.send({ ...request, signal, figures: this.figures[of] });
+  #attempt(
+    kind: RequestKind,
+    { signal, number, end }: { signal: AbortSignal | undefined; number: number; end: number | undefined },
+  ): Attempt {
+    const send = (request: Asked, of = kind) =>
+      this.transport.send({ ...request, signal, end, figures: this.figures[of] });
     return {
       number,
       send,
@@ -70,7 +74,7 @@ export class Requests {
         return { status, headers };
       },
       xml: async (request) => {
-        const text = await this.transport.text({ ...request, signal, figures: this.figures[kind] });
+        const text = await this.transport.text({ ...request, signal, end, figures: this.figures[kind] });
         try {
           return parseXml(text);
         } catch (error) {

@@ -23,17 +23,18 @@ export class Retries {
   }
 
   /**
-   * The result of the first attempt that succeeds. `attempt` may take place several times.
+   * The result of the first attempt that succeeds. `attempt` may take place several times; `end`, by `performance.now()`, is when none
+   * begins any more.
    *
    * @throws what the last attempt threw, or the reason of the signal
    */
-  async run<T>(signal: AbortSignal | undefined, attempt: (number: number) => Promise<T>): Promise<T> {
+  async run<T>(signal: AbortSignal | undefined, attempt: (number: number, end: number) => Promise<T>): Promise<T> {
     const end = performance.now() + this.patience;
     this.#left = Math.min(SAVED, this.#left + SHARE);
     for (let number = 1; ; number += 1) {
       signal?.throwIfAborted();
       try {
-        return await attempt(number);
+        return await attempt(number, end);
       } catch (error) {
         await this.pause(number, error, signal, end);
       }

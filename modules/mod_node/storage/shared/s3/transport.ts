@@ -19,6 +19,11 @@ export interface S3Request {
   readonly headers?: Readonly<Record<string, string>>;
   readonly body?: { readonly payload: Payload; readonly sha256: string } | undefined;
   readonly signal?: AbortSignal | undefined;
+  /**
+   * Of a call that has failed before: by `performance.now()`. A store that stands still is not waited for beyond, so that the call ends
+   * soon after.
+   */
+  readonly end?: number | undefined;
   readonly figures: RequestFigures;
 }
 
@@ -37,6 +42,8 @@ const MAX_HEADER_BYTES = 32 * 1024;
 const MAX_TEXT_BYTES = 8 * 1024 * 1024;
 /** Shorter than servers keep a connection that nobody uses. */
 const KEEP_ALIVE_MS = 4000;
+/** Even the last attempt waits so many milliseconds for an answer. */
+const LEAST_STALL_MS = 1000;
 
 export class Transport {
   /** Key of an object, with the prefix, whose answer was given up because it came more slowly than `Limits.rate`. */
@@ -102,6 +109,8 @@ export class Transport {
       headers: { ...headers, ...length, "user-agent": agentVersion },
       body: body === undefined ? null : sendable(body.payload, figures),
       signal: signal ?? null,
+      headersTimeout: this.#stallOf(request),
+      bodyTimeout: this.#stallOf(request),
       // A connection that has served HEAD is kept, too.
       reset: false,
     });
@@ -123,6 +132,12 @@ export class Transport {
     return { path: unsigned.path + search, headers: signed };
   }
 
+  /** Milliseconds for which an answer may stand still. */
+  #stallOf({ end }: S3Request): number {
+    const { stall } = this.#place.limits;
+    return end === undefined ? stall : Math.min(stall, Math.max(LEAST_STALL_MS, end - performance.now()));
+  }
+
   async #open(): Promise<Pool> {
     const { origin, limits } = this.#place;
     const { Pool } = await import("undici");
@@ -133,8 +148,6 @@ export class Transport {
       keepAliveTimeout: KEEP_ALIVE_MS,
       keepAliveMaxTimeout: KEEP_ALIVE_MS,
       maxHeaderSize: MAX_HEADER_BYTES,
-      headersTimeout: limits.stall,
-      bodyTimeout: limits.stall,
       connect: { timeout: limits.connect },
     });
   }
@@ -153,7 +166,8 @@ export class Transport {
 
   async *#received(body: AsyncIterable<Uint8Array>, request: S3Request, began: number): AsyncGenerator<Uint8Array> {
     const { figures } = request;
-    const { stall, rate } = this.#place.limits;
+    const { rate } = this.#place.limits;
+    const stall = this.#stallOf(request);
     const pieces = body[Symbol.asyncIterator]();
     // What the reader takes its time for does not count.
     let [waited, came] = [0, 0];

@@ -83,6 +83,10 @@ export class SegmentCache implements ReadableSegments {
   }
 
   /** Bytes that are kept. */
+  get max(): number {
+    return this.#deps.maxBytes;
+  }
+
   get bytes(): number {
     return this.#bytes;
   }

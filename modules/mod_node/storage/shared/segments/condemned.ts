@@ -2,7 +2,7 @@
 import type { CID } from "multiformats/cid";
 import { cidOf, formOf, keyOf } from "../../blockstore/segments/format.ts";
 import type { CondemnableBlocks } from "../gc/blocks.ts";
-import type { BlockList, Position } from "../log.ts";
+import type { BlockList, Position, SegmentId } from "../log.ts";
 import type { ObjectStore } from "../s3/objects.ts";
 import { cidsOf, readBlockList, writeBlockList } from "./block_lists.ts";
 import type { PlaceFeed } from "./feed.ts";
@@ -68,12 +68,14 @@ export interface CondemnedDeps {
   readonly suspensions: Suspensions;
   /** Everything that was committed anywhere is in the index. */
   readonly catchUp: () => Promise<void>;
+  /** An id that nothing else has. */
+  readonly newId: () => SegmentId;
   /** A block whatever is said of it. */
   readonly find: (cid: CID) => Promise<Uint8Array | undefined>;
 }
 
 export function condemnableBlocks(deps: CondemnedDeps): CondemnableBlocks {
-  const { places, feed, objects, suspensions, catchUp, find } = deps;
+  const { places, feed, objects, suspensions, catchUp, newId, find } = deps;
   return {
     find,
     async *stored(upTo: Position) {
@@ -100,7 +102,7 @@ export function condemnableBlocks(deps: CondemnedDeps): CondemnableBlocks {
     async restore(epoch, cids) {
       suspensions.restore(epoch, cids);
     },
-    writeList: (cids) => writeBlockList(objects, cids),
+    writeList: (cids) => writeBlockList(objects, cids, newId),
     async *readList(list: BlockList) {
       yield* cidsOf(await readBlockList(objects, list));
     },

@@ -6,7 +6,7 @@ import type { HeldLock, Segment, SharedLog } from "../log.ts";
 import type { ObjectStore } from "../s3/objects.ts";
 import type { SegmentCache } from "./cache.ts";
 import type { PlaceFeed } from "./feed.ts";
-import { carKey, indexKey } from "./names.ts";
+import { carKey, indexKey, objectsOf } from "./names.ts";
 import type { SegmentNumbers } from "./numbers.ts";
 import { MAX_BLOCKS, type OpenSegment } from "./open_segment.ts";
 import type { Places, SegmentRow } from "./places.ts";
@@ -54,12 +54,12 @@ export async function mergeSegments(deps: MergingDeps, check: () => void): Promi
   });
 }
 
-/** Deletes the objects of segments that were replaced long enough ago. @throws NodeError STORE_UNAVAILABLE */
+/** Deletes the objects of segments that were replaced long enough ago, and lists that nothing has named for as long. @throws NodeError STORE_UNAVAILABLE */
 async function deleteDoomed({ log, objects, places, numbers, graceMs }: MergingDeps): Promise<void> {
   const doomed = await log.doomed(graceMs);
   const gone = doomed.filter((id) => !places.rows.has(numbers.find(id) ?? 0));
   if (gone.length === 0) return;
-  await objects.delete(gone.flatMap((id) => [carKey(id), indexKey(id)]));
+  await objects.delete(gone.flatMap(objectsOf));
   await log.buried(gone);
 }
 

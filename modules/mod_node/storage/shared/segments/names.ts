@@ -25,16 +25,29 @@ const folderOf = (id: SegmentId): string => hash("sha256", id).slice(0, 2);
 export const carKey = (id: SegmentId): string => `${folderOf(id)}/${id}.car`;
 export const indexKey = (id: SegmentId): string => `${folderOf(id)}/${id}.idx`;
 
-const keyPattern = /^[0-9a-f]{2}\/([^/]+)\.(car|idx)$/;
+/** Of a list of blocks: its id is one that no segment has. */
+export const listKey = (id: SegmentId): string => `${folderOf(id)}/${id}.cids`;
 
-/** The segment that an object belongs to; undefined for the key of something else. */
-export function segmentOfKey(key: string): SegmentId | undefined {
+/** The objects of something that `SharedLog.doomed` tells: a segment, or the key of a list. */
+export const objectsOf = (doomed: string): readonly string[] =>
+  doomed.endsWith(".cids") ? [doomed] : [carKey(doomed), indexKey(doomed)];
+
+const keyPattern = /^[0-9a-f]{2}\/([^/]+)\.(car|idx|cids)$/;
+
+/** The id that an object was written under; undefined for the key of something else. */
+export function idOfKey(key: string): SegmentId | undefined {
   const id = keyPattern.exec(key)?.[1];
   return id === undefined || partsOf(id) === undefined ? undefined : id;
 }
 
+const oldListPattern = /^[0-9a-f]{2}\/[0-9a-f]{64}\.cids$/;
+
+/** Whether it is the key of a list: one with an id, or as up to version 2 of the tables, of which hosts write none any more. */
+export const isListKey = (key: string): boolean =>
+  oldListPattern.test(key) || (key.endsWith(".cids") && idOfKey(key) !== undefined);
+
 /** The session that writes this object; undefined for the key of something else. */
 export function sessionOfKey(key: string): number | undefined {
-  const id = segmentOfKey(key);
+  const id = idOfKey(key);
   return id === undefined ? undefined : partsOf(id)?.session;
 }

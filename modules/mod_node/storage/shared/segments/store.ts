@@ -108,7 +108,9 @@ export class SharedBlocks implements BlockStore {
     const shared = { log, objects, places, numbers, feed, cache, writer, segmentBytes: fullBytes };
     this.upkeep = new Upkeep({ ...shared, graceMs, onNotice, catchUp }, () => this.#mustBeOpen());
     const find = (cid: CID) => this.#findAnyway(cid);
-    this.condemnable = condemnableBlocks({ places, feed, objects, suspensions: this.#suspensions, catchUp, find });
+    const suspensions = this.#suspensions;
+    const newId = () => writer.newId();
+    this.condemnable = condemnableBlocks({ places, feed, objects, suspensions, catchUp, newId, find });
     const failed = (error: Error) =>
       NodeError.is(error) ? error : failure("STORE_BROKEN", { path: folder, reason: error.message }, error);
     const damaged = async (location: BytesLocation) => cache.drop(location);
@@ -232,8 +234,13 @@ export class SharedBlocks implements BlockStore {
   }
 
   /** The disk cache, and how many blocks were read from it and past it. */
-  get cached(): { readonly bytes: number; readonly hits: number; readonly misses: number } {
-    return { bytes: this.#cache.bytes, ...this.#counts };
+  get cached(): { readonly bytes: number; readonly max: number; readonly hits: number; readonly misses: number } {
+    return { bytes: this.#cache.bytes, max: this.#cache.max, ...this.#counts };
+  }
+
+  /** Bytes of segments that are not in the store, or not in the index yet. */
+  get waiting(): number {
+    return this.#writer.bytes;
   }
 
   /** @internal These segments of this host are in the index. */

@@ -75,7 +75,7 @@ export class Upkeep {
   /** Keys of objects that hosts left behind that ended before they told of them. */
   async orphans(signal?: AbortSignal): Promise<readonly string[]> {
     this.#mustBeOpen();
-    return [...(await findOrphans(this.#deps, signal)).values()].flat();
+    return findOrphans(this.#deps, signal);
   }
 
   /** Deletes those, and gives their keys. */

@@ -1,11 +1,12 @@
 /** Compares what the log lists with what is in the object store: for an operator, and after each test that takes things apart. */
 import { keyOf, segmentHeader } from "../../blockstore/segments/format.ts";
 import { isIntact, SectionReader } from "../../blockstore/segments/section_reader.ts";
-import type { SegmentId, SharedLog } from "../log.ts";
+import type { SharedLog } from "../log.ts";
 import type { ObjectStore } from "../s3/objects.ts";
+import { decodeBlockList } from "./block_lists.ts";
 import { decodeIndex, type IndexedBlock, isIndexInLog } from "./index_file.ts";
 import { readWhole } from "./load_index.ts";
-import { carKey, indexKey, partsOf, segmentOfKey, sessionOfKey } from "./names.ts";
+import { carKey, idOfKey, indexKey, isListKey, sessionOfKey } from "./names.ts";
 import type { Places, SegmentRow } from "./places.ts";
 import { storedFile } from "./stored_segments.ts";
 
@@ -29,7 +30,7 @@ export interface VerifyOptions {
   readonly read?: boolean | undefined;
 }
 
-/** Looks at every segment of the store as it was at the beginning. @throws NodeError STORE_UNAVAILABLE */
+/** Looks at every segment of the store as it was at the beginning, and every list of blocks that the log names. @throws NodeError STORE_UNAVAILABLE */
 export async function* verifySegments(
   deps: VerifyDeps,
   { signal, read = true }: VerifyOptions = {},
@@ -42,6 +43,20 @@ export async function* verifySegments(
     // It may have been replaced and deleted meanwhile.
     await deps.catchUp();
     if (deps.places.rows.get(number)?.id === row.id) yield* faults;
+  }
+  yield* faultsOfLists(deps, signal);
+}
+
+async function* faultsOfLists(
+  { log, objects }: VerifyDeps,
+  signal: AbortSignal | undefined,
+): AsyncGenerator<SegmentFault> {
+  for (const object of await log.lists()) {
+    signal?.throwIfAborted();
+    const stored = await readWhole(objects, object);
+    if (stored !== undefined && decodeBlockList(stored) !== undefined) continue;
+    // Nothing may name it any more.
+    if ((await log.lists()).includes(object)) yield { object, fault: stored ? "is damaged" : "is missing" };
   }
 }
 
@@ -85,24 +100,20 @@ async function faultsOfCar(
   return faults;
 }
 
-/** Objects of segments that no host lists or will list, by id: those of sessions that ended between an upload and its commit. */
-export async function findOrphans(deps: VerifyDeps, signal?: AbortSignal): Promise<Map<SegmentId, string[]>> {
+/** Keys of objects that no host lists or will list: those of sessions that ended between an upload and its commit. */
+export async function findOrphans(deps: VerifyDeps, signal?: AbortSignal): Promise<readonly string[]> {
   const { log, objects, places } = deps;
-  const found = new Map<SegmentId, string[]>();
+  const found: string[] = [];
   for await (const page of objects.list("", { signal })) {
-    for (const { key } of page) {
-      const id = segmentOfKey(key);
-      if (id !== undefined) found.set(id, [...(found.get(id) ?? []), key]);
-    }
+    for (const { key } of page) if (idOfKey(key) !== undefined || isListKey(key)) found.push(key);
   }
   // A session that is over now commits nothing any more: what it has committed is seen by `catchUp`.
   const alive = new Set(await log.sessions());
   await deps.catchUp();
-  const listed = new Set([...places.rows.values()].map(({ id }) => id));
-  const doomed = new Set(await log.doomed(0));
-  for (const id of found.keys())
-    if (listed.has(id) || doomed.has(id) || alive.has(partsOf(id)?.session ?? 0)) found.delete(id);
-  return found;
+  const named = new Set([...places.rows.values()].map(({ id }) => id).concat(await log.lists(), await log.doomed(0)));
+  return found.filter(
+    (key) => !named.has(isListKey(key) ? key : `${idOfKey(key)}`) && !alive.has(sessionOfKey(key) ?? 0),
+  );
 }
 
 /** Deletes orphans, and uploads that ended half-way; gives the keys of orphans. @throws NodeError STORE_UNAVAILABLE */
@@ -112,7 +123,7 @@ export async function deleteOrphans(deps: VerifyDeps, signal?: AbortSignal): Pro
   // One that began after the question is newer than all.
   const isOver = (session: number) => session < newest && !alive.has(session);
   await deps.objects.abandonUploads((key) => isOver(sessionOfKey(key) ?? newest), { signal });
-  const keys = [...(await findOrphans(deps, signal)).values()].flat();
+  const keys = await findOrphans(deps, signal);
   if (keys.length > 0) await deps.objects.delete(keys, { signal });
   return keys;
 }

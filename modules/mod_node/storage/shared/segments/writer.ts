@@ -1,7 +1,7 @@
 /** Takes blocks into segments of this host, and brings those to the store. */
 import { failure } from "../../../util/errors.ts";
 import type { Block } from "../../blockstore/store.ts";
-import type { Segment, SharedLog } from "../log.ts";
+import type { Segment, SegmentId, SharedLog } from "../log.ts";
 import type { ObjectStore } from "../s3/objects.ts";
 import type { SegmentCache } from "./cache.ts";
 import type { PlaceFeed } from "./feed.ts";
@@ -114,6 +114,11 @@ export class SegmentWriter {
     const segment = await this.#sealer.upload(open);
     this.#deps.feed.expect(segment.id, open.number, open.blocks);
     return segment;
+  }
+
+  /** An id that neither a segment nor anything else has. @throws NodeError SESSION_LOST */
+  newId(): SegmentId {
+    return this.#sealer.newName().id;
   }
 
   /** What `upload` wrote is committed. */

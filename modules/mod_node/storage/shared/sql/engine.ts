@@ -4,7 +4,7 @@ import { setTimeout as sleep } from "node:timers/promises";
 import { failure } from "../../../util/errors.ts";
 import type { Append, Appended, EngineEvents, LogEngine, Page } from "../engine.ts";
 import { decodeEntries, encodeEntries } from "../entries.ts";
-import type { Commit, HeldLock, Position, SegmentId } from "../log.ts";
+import type { Commit, HeldLock, Position } from "../log.ts";
 import { LogClient } from "../log_client.ts";
 import { History } from "./history.ts";
 import { Line, type Sql, SqlCounts } from "./line.ts";
@@ -284,7 +284,7 @@ class SqlEngine implements LogEngine {
     return `${row?.name ?? "a host"} (session ${session})`;
   }
 
-  async doomed(graceMs: number): Promise<readonly SegmentId[]> {
+  async doomed(graceMs: number): Promise<readonly string[]> {
     const rows = await this.#ask(
       this.#reader,
       this.#options.refreshMs,
@@ -294,7 +294,12 @@ class SqlEngine implements LogEngine {
     return rows.map(({ id }) => String(id));
   }
 
-  async buried(ids: readonly SegmentId[]): Promise<void> {
+  async lists(): Promise<readonly string[]> {
+    const rows = await this.#ask(this.#reader, this.#options.refreshMs, "select distinct object from SCHEMA.lists");
+    return rows.map(({ object }) => String(object));
+  }
+
+  async buried(ids: readonly string[]): Promise<void> {
     const bury = "delete from SCHEMA.doomed where id in (select jsonb_array_elements_text($1::text::jsonb))";
     await this.#ask(this.#writer, this.#options.commitMs, bury, [JSON.stringify(ids)]);
   }

@@ -42,7 +42,7 @@ export interface TablesExamined {
 
 /** Milliseconds for an answer, and for a notice. */
 const WAIT_MS = 5000;
-const tables = ["head", "log", "metadata", "segments", "removals", "doomed", "sessions", "locks"];
+const tables = ["head", "log", "metadata", "segments", "removals", "doomed", "sessions", "locks", "lists"];
 const rights = ["select", "insert", "update", "delete"];
 
 /**

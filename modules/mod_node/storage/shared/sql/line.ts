@@ -3,7 +3,7 @@ import { connect, type Socket } from "node:net";
 import { setTimeout as sleep } from "node:timers/promises";
 import postgres from "postgres";
 import { failure, NodeError } from "../../../util/errors.ts";
-import type { SqlAddress, SqlSettings } from "./settings.ts";
+import { placeOf, type SqlAddress, type SqlSettings } from "./settings.ts";
 
 export type Sql = postgres.Sql;
 
@@ -79,7 +79,7 @@ export class Line {
         if (current !== undefined && !(refused && keepsConnection(error))) this.#drop(current);
         const pause = Math.random() * Math.min(MAX_BACKOFF_MS, MIN_BACKOFF_MS * 2 ** attempt);
         if (this.#closed || performance.now() + pause > end) {
-          const reason = `the database at ${this.#place}: ${reasonOf(error as Error)}`;
+          const reason = `the database at ${placeOf(this.#settings)}: ${reasonOf(error as Error)}`;
           const fault = failure("STORE_UNAVAILABLE", { reason }, error);
           throw wasSent && mayHaveRun !== ""
             ? failure("STORE_UNAVAILABLE", { reason: reason + mayHaveRun }, fault)
@@ -88,11 +88,6 @@ export class Line {
         await sleep(pause);
       }
     }
-  }
-
-  /** Where it is looked for, for people. */
-  get #place(): string {
-    return this.#settings.addresses.map(({ host, port, path }) => path ?? `${host}:${port}`).join(", ");
   }
 
   /** Statements that are under way fail. */

@@ -1,5 +1,5 @@
 /** What a commit is written as, beside its entries. */
-import { encodeEntries } from "../entries.ts";
+import { encodeEntries, listIn } from "../entries.ts";
 import type { Entry } from "../log.ts";
 
 /** Of each key, as a statement changes a row once. */
@@ -16,7 +16,8 @@ export function marksOf(entry: Entry): object[] {
   if (entry.kind === "replaced") {
     return [...entry.segments.map((id) => ({ kind: "replaced", id })), ...entry.by.map(segmentMark)];
   }
-  return [{ kind: entry.kind, epoch: entry.epoch, entry: encodeEntries([entry]).toString("base64") }];
+  const bytes = encodeEntries([entry]).toString("base64");
+  return [{ kind: entry.kind, epoch: entry.epoch, entry: bytes, list: listIn(entry) }];
 }
 
 const segmentMark = ({

@@ -3,16 +3,27 @@ import { NodeError } from "../../../util/errors.ts";
 import type { Sql } from "./line.ts";
 
 /** Raised with every change of what is below, which a test holds; a change of tables has its step in `migrations`. */
-export const SCHEMA_VERSION = 2;
+export const SCHEMA_VERSION = 3;
 
 /** What changes the tables of a version to those of the next one; functions are made anew at any rate. */
 const migrations: Readonly<Record<number, (schema: string) => string>> = {
   1: () => "",
+  2: (s) => `${lists(s)}
+insert into ${s}.lists (object, position)
+  select distinct x.found[1], e.position
+  from (select position, entry as bytes from ${s}.removals union all select position, entries from ${s}.log) e,
+    lateral regexp_matches(encode(e.bytes, 'escape'), '[0-9a-f]{2}/[0-9a-f]{64}[.]cids', 'g') as x(found);
+`,
 };
 
 const quoted = (schema: string): string => `"${schema}"`;
 /** Hosts are told of commits by this channel. */
 export const channelOf = (schema: string): string => `"${schema}_news"`;
+
+const lists = (s: string): string => `
+-- Objects with lists of blocks, and the commits that name them: each is needed while the log or \`removals\` has one of those.
+create table ${s}.lists (object text not null, position bigint not null, primary key (object, position));
+`;
 
 const tables = (s: string): string => `
 create table ${s}.head (
@@ -42,7 +53,7 @@ create table ${s}.removals (
   position bigint not null, nth integer not null, kind text not null, epoch bigint not null, entry bytea not null,
   primary key (position, nth)
 );
--- Segments that were replaced: their objects are deleted when the grace is over.
+-- Segments that were replaced, and keys of lists that nothing names any more: their objects are deleted when the grace is over.
 create table ${s}.doomed (id text primary key, since timestamptz not null default clock_timestamp());
 create table ${s}.sessions (
   id integer generated always as identity primary key,
@@ -51,7 +62,7 @@ create table ${s}.sessions (
   ended boolean not null default false
 );
 create table ${s}.locks (name text primary key, fence bigint not null, session integer, token uuid);
-`;
+${lists(s)}`;
 
 /**
  * \`append\` writes one commit behind \`after_\`, or tells why not. Called again with the same id it answers the same, so a
@@ -141,6 +152,8 @@ begin
   insert into removals (position, nth, kind, epoch, entry)
     select written, n, m->>'kind', (m->>'epoch')::bigint, decode(m->>'entry', 'base64')
     from jsonb_array_elements(marks) with ordinality as x(m, n) where m ? 'epoch';
+  insert into lists (object, position) select m->>'list', written from jsonb_array_elements(marks) m where m ? 'list'
+    on conflict do nothing;
   delete from removals r using jsonb_array_elements(marks) m
     where m->>'kind' = 'removed' and r.kind = 'acknowledged' and r.epoch = (m->>'epoch')::bigint;
 end $$;
@@ -198,7 +211,7 @@ begin
 end $$;
 
 -- Forgets commits that are older than both; tells how many. What was removed matters to segments from before only, and sessions
--- that are over to nobody.
+-- that are over to nobody. A list that neither what is left of the log nor of the removals names is deleted later, as segments are.
 create function ${s}.trim_log(keep bigint, age interval) returns bigint language plpgsql set search_path = ${s} as $$
 declare
   upto bigint;
@@ -208,6 +221,10 @@ begin
     select d.epoch from removals d join removals c on c.epoch = d.epoch and c.kind = 'condemned'
     where d.kind = 'removed' and not exists (select from segments where segments.position <= c.position)
   );
+  insert into doomed (id) select x.object from lists x, head h group by x.object
+    having bool_and(x.position < h.first and not exists (select from removals r where r.position = x.position))
+    on conflict do nothing;
+  delete from lists where object in (select id from doomed);
   delete from sessions where lease < clock_timestamp() - age;
   select max(l.position) into upto from log l, head h
     where l.position <= h.position - keep and l.position < h.first + 1000 and l.at < clock_timestamp() - age;

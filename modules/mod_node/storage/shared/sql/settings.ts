@@ -35,6 +35,10 @@ export interface SqlLogOptions {
   readonly keepMs?: number;
 }
 
+/** For people. */
+export const placeOf = ({ addresses }: SqlSettings): string =>
+  addresses.map(({ host, port, path }) => path ?? `${host}:${port}`).join(", ");
+
 const DEFAULT_SCHEMA = "modhost";
 const form = /^(postgres(?:ql)?:\/\/(?:[^@/?]*@)?)([^/?@]*)(.*)$/;
 

@@ -1,17 +1,22 @@
 import assert from "node:assert/strict";
 import { createHash } from "node:crypto";
 import { after, before, test } from "node:test";
-import type { Node } from "modhost/node";
+import { failure, type LowLevelNode, type Node } from "modhost/node";
 import type { CID } from "multiformats/cid";
 import type { Module } from "#core/types.ts";
 import { archive } from "#test/endurance/fuzz/node/material.ts";
 import { Random } from "#test/endurance/fuzz/random.ts";
+import { call } from "../faults/lab.ts";
 import { type RpcHost, startRpc } from "./support.ts";
+
+type Network = Awaited<ReturnType<LowLevelNode["network"]>>;
 
 let host: RpcHost;
 /** Roots, which are announced whether they are new or not, and single new blocks. */
 const roots: string[] = [];
 const blocks: string[] = [];
+/** Whether the node says that it is online; then it knows no peer. */
+let online = false;
 
 /** Hears what is to be announced; the node itself is offline, and does not. */
 function mod_listener(module: Module): void {
@@ -19,6 +24,13 @@ function mod_listener(module: Module): void {
   lowLevel.announce = (cids: readonly CID[]) => {
     roots.push(...cids.map(String));
   };
+  const { network } = lowLevel;
+  const noPeers = () => ({
+    [Symbol.asyncIterator]: () => ({ next: () => Promise.reject(failure("ROUTING_TABLE_EMPTY")) }),
+  });
+  Object.defineProperty(lowLevel, "online", { get: () => online });
+  lowLevel.network = async (...how) =>
+    online ? ({ routing: { provide: noPeers } } as unknown as Network) : network(...how);
   lowLevel.blocks.onNew = (cids: readonly CID[]) => {
     blocks.push(...cids.map(String));
   };
@@ -65,6 +77,75 @@ test("what is stored is announced, and nothing of a call that may not use the ne
   }
   await told("add?only-hash=true", fresh());
   assert.deepEqual([roots, blocks], [[], []]);
+});
+
+test("an add that waits until peers are told fails after its lines where there are none", async () => {
+  const waits = async (query: string) => {
+    const { status, values, message } = await call(host, `add?fast-provide-wait=true${query}`, fresh());
+    assert.deepEqual([status, values.length], [200, 1]);
+    return message;
+  };
+  assert.equal(await waits(""), undefined, "a node that is offline tells nobody");
+  online = true;
+  try {
+    assert.equal(await waits(""), "fast-provide: failed to find any peer in table");
+    for (const query of ["&offline=true", "&only-hash=true", "&fast-provide-root=false"]) {
+      assert.equal(await waits(query), undefined, query);
+    }
+  } finally {
+    online = false;
+  }
+});
+
+test("an add leaves its root to the next round where that is asked for", async () => {
+  await told("add?fast-provide-root=false", fresh());
+  assert.deepEqual(roots, []);
+  const made = await told("add?fast-provide-root=false&fast-provide-dag=true", fresh());
+  assert.deepEqual(roots, made);
+});
+
+test("a pin that waits until peers are told fails where there are none, and one that is not to be told of is not", async () => {
+  const added = async () => (await told("add?pin=false", fresh()))[0] ?? "";
+  const pinned = async () => (await told("add", fresh()))[0] ?? "";
+  for (const path of ["pin/add?", "pin/update?unpin=false&"]) {
+    /** A call with an object that is not pinned yet, which is its last argument. */
+    const made = async (options: string) => {
+      const from = path.startsWith("pin/update") ? `arg=${await pinned()}&` : "";
+      const cid = await added();
+      return { cid, target: `${path}${from}arg=${cid}&${options}` };
+    };
+    await told((await made("fast-provide-root=false")).target);
+    assert.deepEqual(roots, [], path);
+    const { cid, target } = await made("fast-provide-root=false&fast-provide-dag=true");
+    await told(target);
+    assert.deepEqual(roots, [cid], path);
+    await told((await made("fast-provide-wait=true")).target);
+    const [waiting, muted] = [await made("fast-provide-wait=true"), await made("fast-provide-wait=true&offline=true")];
+    online = true;
+    try {
+      assert.deepEqual(await host.failure(waiting.target), [500, "fast-provide: failed to find any peer in table"]);
+      assert.equal((await host.call(muted.target)).status, 200);
+    } finally {
+      online = false;
+    }
+  }
+});
+
+test("an import that waits until peers are told of its roots fails where there are none", async () => {
+  const [cid] = await told("add", fresh());
+  const archive = { file: Buffer.from(await host.bytes(`dag/export?arg=${cid}`)) };
+  roots.length = 0;
+  assert.equal((await host.call("dag/import?fast-provide-root=false", archive)).status, 200);
+  assert.deepEqual(roots, []);
+  assert.equal((await host.call("dag/import?fast-provide-dag=true", archive)).status, 200);
+  assert.deepEqual(roots.splice(0).map(String), [cid]);
+  online = true;
+  try {
+    const { message } = await call(host, "dag/import?fast-provide-wait=true&fast-provide-root=true", archive.file);
+    assert.equal(message, "fast-provide: failed to find any peer in table");
+  } finally {
+    online = false;
+  }
 });
 
 test("each new block of a file is announced, and its root as one", async () => {

@@ -3,6 +3,8 @@ import assert from "node:assert/strict";
 import { after, before, describe, test } from "node:test";
 import { type RpcHost, startRpc } from "./support.ts";
 
+const FILE = "bafkreigtpkiih7wr7wb7ts6j5aunnotxiff3yqkx33rs4k4xhskprx5tua";
+
 describe("at the level 0.43", () => {
   let host: RpcHost;
   before(async () => {
@@ -50,11 +52,49 @@ describe("at the level 0.43", () => {
     assert.deepEqual(await host.failure(`dag/get?arg=${cid}/x`), [500, 'key not found: "x"']);
   });
 
+  test("a CID holds at most 128 bytes of a block", async () => {
+    const refused = [500, "digest too large: identity digest got 129 bytes, maximum 128"];
+    assert.deepEqual(await host.failure("block/put?mhtype=identity", { data: "x".repeat(129) }), refused);
+    assert.equal((await host.call("block/put?mhtype=identity", { data: "x".repeat(128) })).status, 200);
+    // A text has two quotes.
+    const node = `"${"x".repeat(127)}"`;
+    assert.deepEqual(await host.failure("dag/put?hash=identity&store-codec=dag-json", { node }), refused);
+  });
+
   test("a block over 2 MiB needs allow-big-block", async () => {
     const big = { data: "x".repeat(2 * 1024 * 1024 + 1) };
     const [status, text] = await host.failure("block/put", big);
     assert.equal(status, 500);
     assert.match(String(text), /^produced block is over 2MiB/);
-    assert.equal((await host.call("block/put?allow-big-block=true", big)).status, 200);
+    const { lines, status: taken } = await host.call("block/put?allow-big-block=true", big);
+    assert.equal(taken, 200);
+    const { Key } = lines[0] as { Key: string };
+    const archive = { car: await host.bytes(`dag/export?arg=${Key}`) };
+    const [refused, reason] = await host.failure("dag/import", archive);
+    assert.equal(refused, 500);
+    assert.match(String(reason), new RegExp(`^import failed at block "${Key}": produced block is over 2MiB`));
+    assert.equal((await host.call("dag/import?allow-big-block=true", archive)).status, 200);
+  });
+
+  test("a directory over 2 MiB is made of another by allow-big-block alone", async () => {
+    const name = "n".repeat(1024);
+    const links = Array.from({ length: 2000 }, (_, at) => ({
+      Name: `${at}`.padStart(8, "0") + name,
+      Hash: FILE,
+      Tsize: 1,
+    }));
+    const node = JSON.stringify({
+      Data: { "/": { bytes: "CAE" } },
+      Links: links.map(({ Name, Hash, Tsize }) => ({ Hash: { "/": Hash }, Name, Tsize })),
+    });
+    const put = await host.call("dag/put?store-codec=dag-pb&allow-big-block=true", { node });
+    const { "/": root } = (put.lines[0] as { Cid: { "/": string } }).Cid;
+    const { Key: file } = (await host.call("block/put", { data: "x" })).lines[0] as { Key: string };
+    const add = `object/patch/add-link?arg=${root}&arg=x&arg=${file}`;
+    const remove = `object/patch/rm-link?arg=${root}&arg=${links[0]?.Name}`;
+    for (const call of [add, remove]) {
+      assert.match(String((await host.failure(call))[1]), /^produced block is over 2MiB/);
+      assert.equal((await host.call(`${call}&allow-big-block=true`)).status, 200);
+    }
   });
 });

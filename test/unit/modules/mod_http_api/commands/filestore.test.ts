@@ -198,3 +198,26 @@ test("without the experiments the reference's refusals are given", async () => {
   await using files = await startRpc({}, { prepare: (folder) => prepared(folder, "Filestore") });
   assert.deepEqual(await files.failure(`urlstore/add?arg=${url}/large`), [500, "urlstore is not enabled"]);
 });
+
+test("blocks whose files have changed are removed at the level 0.43 where that is asked for, and no others", async () => {
+  const now = await startRpc({ api_level: "0.43" }, { prepare: (folder) => prepared(folder, "Filestore") });
+  try {
+    const [good, bad] = ["good", "bad"].map((name) => join(now.folder, "data", name)) as [string, string];
+    for (const path of [good, bad]) {
+      await writeFile(path, path);
+      await add(now, path, path);
+    }
+    await writeFile(bad, "otherwise");
+    const shown = async (query: string) =>
+      ((await now.call(`filestore/verify${query}`)).lines as { Status: number; FilePath: string }[])
+        .map(({ Status, FilePath }) => `${FilePath} ${Status}`)
+        .sort();
+    assert.deepEqual(await shown("?remove-bad-blocks=false"), ["bad 12", "good 0"]);
+    assert.deepEqual(await shown("?remove-bad-blocks=true"), ["bad 12", "good 0"]);
+    assert.deepEqual(await shown(""), ["good 0"]);
+    const { text } = await now.call("filestore/verify?remove-bad-blocks=true&encoding=text");
+    assert.match(text, /^ok +bafk\w+ +\d+ good 0 keep\n$/);
+  } finally {
+    await now.stop();
+  }
+});

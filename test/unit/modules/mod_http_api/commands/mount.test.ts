@@ -40,6 +40,13 @@ describe("mount over the API", { skip }, () => {
     assert.deepEqual((await ours()).sort(), [ipfs, ipns].sort());
   });
 
+  test("the namespace of files is not mounted, and the answer says so", async () => {
+    assert.deepEqual(await host.failure(query({ "mfs-path": host.folder })), [
+      500,
+      "mfs-path: the namespace of `files` cannot be mounted",
+    ]);
+  });
+
   test("what was added is there, byte by byte what cat gives", async () => {
     const pieces = [...keystream(large * mebibyte, 9)];
     const form = new FormData();

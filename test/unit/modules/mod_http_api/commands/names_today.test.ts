@@ -77,3 +77,17 @@ test("a record that was signed elsewhere is kept, and an older one is not", asyn
   assert.deepEqual(await told(put(older, "&force=true")), answer(empty));
   assert.deepEqual(await then.bytes(`name/get?arg=${name}`), newer);
 });
+
+test("routing/put keeps the record of a name on a node that is offline, where that is allowed", async () => {
+  const { Name: name } = (await now.call(`name/publish?arg=${empty}&allow-offline=true&sequence=40`)).lines[0] as {
+    Name: string;
+  };
+  const record = await now.bytes(`name/get?arg=${name}`);
+  const put = `routing/put?arg=/ipns/${name}`;
+  const refused = [500, "can't put while offline: pass `--allow-offline` to override"];
+  assert.deepEqual(await then.failure(put, { record }), refused);
+  assert.deepEqual((await then.call(`${put}&allow-offline=true`, { record })).lines, [
+    { Extra: "", ID: (await now.value<{ ID: string }>("id")).ID, Responses: null, Type: 5 },
+  ]);
+  assert.deepEqual(await then.bytes(`name/get?arg=${name}`), record);
+});

@@ -33,7 +33,7 @@ let swarmB: string;
 before(async () => {
   [a, b, offline] = await Promise.all([
     startRpc({ node_offline: false }),
-    startRpc({ node_offline: false }),
+    startRpc({ node_offline: false, node_agent: "kubo/0.43.0" }),
     startRpc(),
   ]);
   const { ID, Addresses } = await b.value<Identity>("id");
@@ -97,6 +97,7 @@ test("connections are made, listed and ended", async () => {
 test("another peer tells who it is", async () => {
   await connect();
   const own = await b.value<Identity>("id");
+  assert.equal(own.AgentVersion, "kubo/0.43.0", "by the option node_agent");
   assert.deepEqual(await a.value(`id?arg=${idB}`), own);
   const text = (await a.call(`id?arg=${idB}&encoding=text&format=<id> <aver> <pver>\\n`)).text;
   assert.equal(text, `${idB} ${own.AgentVersion} ipfs/0.1.0\n`);

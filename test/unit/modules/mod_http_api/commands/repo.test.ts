@@ -7,6 +7,7 @@ import { createNode, type Node } from "modhost/node";
 import { CID } from "multiformats/cid";
 import { commands } from "#modules/mod_http_api/commands/repo.ts";
 import type { AnyCall } from "#modules/mod_http_api/rpc/command.ts";
+import { levels } from "#modules/mod_http_api/rpc/levels.ts";
 import { memoryBlocks } from "#node/storage/blockstore/memory.ts";
 import type { BlockStore } from "#node/storage/blockstore/store.ts";
 import { memoryMetadata } from "#node/storage/metadata/memory.ts";
@@ -24,7 +25,8 @@ async function nodeOn(t: TestContext, blocks: BlockStore): Promise<Node> {
 
 /** Values of a command, and the message that it ends with. */
 async function run(command: "repo/gc" | "repo/verify", node: Node, options: Record<string, unknown> = {}) {
-  const call = { node, options, signal: new AbortController().signal } as unknown as AnyCall;
+  const level = levels["0.9"].traits;
+  const call = { node, options, level, signal: new AbortController().signal } as unknown as AnyCall;
   const values: unknown[] = [];
   try {
     for await (const value of commands[command].run(call) as AsyncIterable<unknown>) values.push(value);

@@ -1,6 +1,7 @@
 import assert from "node:assert/strict";
 import { after, before, test } from "node:test";
 import { eventually } from "#test/support/eventually.ts";
+import { unzip } from "#test/support/unzip.ts";
 import { type RpcHost, startOnline } from "./support.ts";
 
 interface Identify extends Record<string, unknown> {
@@ -67,4 +68,65 @@ test("resources are those of the process and of its connections", async () => {
 
 test("nobody has told that others reach a node on loopback", async () => {
   assert.deepEqual(await host.value("swarm/addrs/autonat"), { reachability: "Unknown" });
+});
+
+test("a profile has the samples of V8 and what the process is, and names what Node has no counterpart of", async () => {
+  const files = unzip(await host.bytes("diag/profile?profile-time=20ms"));
+  assert.deepEqual([...files.keys()].sort(), [
+    "allocs.heapprofile",
+    "cpu.cpuprofile",
+    "heap.json",
+    "left_out.json",
+    "resources.json",
+    "version.json",
+  ]);
+  const read = (name: string) => JSON.parse(String(files.get(name)));
+  assert.ok(read("cpu.cpuprofile").nodes.length > 1);
+  assert.equal(typeof read("allocs.heapprofile").head, "object");
+  assert.equal(read("version.json").v8, process.versions.v8);
+  assert.ok(read("heap.json").used_heap_size > 1e6);
+  assert.ok(read("left_out.json")["not in Node.js"].includes("mutex"));
+  const some = unzip(await host.bytes("diag/profile?profile-time=0&collectors=heap&collectors=cpu"));
+  assert.deepEqual([...some.keys()], ["heap.json"]);
+});
+
+test("peers of the routing table that run a greater version of this program are counted", async () => {
+  await host.call(`swarm/connect?arg=${address}`);
+  const { RunningVersion, ...checked } = await host.value("version/check");
+  assert.match(String(RunningVersion), /^\d+\.\d+\.\d+$/);
+  assert.equal(checked.GreatestVersion, RunningVersion);
+  assert.deepEqual([checked.UpdateAvailable, checked.WithGreaterVersion], [false, 0]);
+  await using later = await startOnline({}, { node_agent: "modhost/99.0.0" });
+  const { Addresses } = await later.value<{ Addresses: string[] }>("id");
+  await host.call(`swarm/connect?arg=${Addresses[0]}`);
+  await eventually("the later peer is in the routing table", async () => {
+    const { GreatestVersion } = await host.value("version/check");
+    return GreatestVersion === "99.0.0";
+  });
+  const found = await host.value("version/check?min-percent=30");
+  assert.deepEqual([found.UpdateAvailable, found.WithGreaterVersion], [true, 1]);
+  assert.equal((await host.value("version/check?min-percent=99")).UpdateAvailable, false);
+});
+
+test("a tunnel in the foreground ends when the client leaves", async () => {
+  await host.call("config?arg=Experimental.Libp2pStreamMounting&arg=true&bool=true");
+  const listeners = async () => (await host.value<{ Listeners: unknown[] | null }>("p2p/ls")).Listeners?.length ?? 0;
+  for (const [call, address] of [
+    ["p2p/listen?arg=/x/a&arg=/ip4/127.0.0.1/tcp/9", /\/tcp\/9$/],
+    [`p2p/forward?arg=/x/b&arg=/ip4/127.0.0.1/tcp/0&arg=/p2p/${id}`, /\/tcp\/[1-9]\d*$/],
+  ] as const) {
+    const leaving = new AbortController();
+    const { signal } = leaving;
+    const answer = await fetch(`http://127.0.0.1:${host.http}/api/v0/${call}&foreground=true`, {
+      method: "POST",
+      signal,
+    });
+    const first = await (answer.body as ReadableStream<Uint8Array>).getReader().read();
+    const { Status, Address } = JSON.parse(Buffer.from(first.value ?? []).toString());
+    assert.equal(Status, "active");
+    assert.match(Address, address);
+    assert.equal(await listeners(), 1);
+    leaving.abort();
+    await eventually("nothing listens any more", async () => (await listeners()) === 0);
+  }
 });

@@ -1,15 +1,18 @@
 /** Lines of answers come while the body is still on its way, and wait for a client that sends all of it first. */
 import assert from "node:assert/strict";
+import { readdir } from "node:fs/promises";
 import { join } from "node:path";
 import { after, before, describe, test } from "node:test";
+import { setTimeout as sleep } from "node:timers/promises";
 import type { Node } from "modhost/node";
 import { type Commands, stream, writeCommand } from "#modules/mod_http_api/rpc/command.ts";
 import { fields } from "#modules/mod_http_api/rpc/shape.ts";
 import { eventually } from "#test/support/eventually.ts";
 import { startHost, type TestHost } from "#test/support/host.ts";
+import { RawConnection } from "#test/support/raw.ts";
 import { type RpcHost, startRpc } from "../commands/support.ts";
 import { type ApiHost, startApi } from "../support.ts";
-import { closing, part, Talk, type Way, ways } from "./talk.ts";
+import { bodyType, closing, part, Talk, type Way, ways } from "./talk.ts";
 
 const COUNT = 5;
 const contents = Array.from({ length: COUNT }, (_, at) => `the content of block ${at}`);
@@ -80,13 +83,65 @@ describe("lines come while the body is coming", () => {
     for (const lines of await lineByLine(proxy, "block/put?pin=false", { over })) assert.equal(lines.length, COUNT);
   });
 
-  test("the connection goes on after them, also where the client waited to be asked for the body", async () => {
-    const headers = { expect: "100-continue" };
-    using talk = new Talk({ way: "HTTP/1.1 in chunks", host, path: "block/put?pin=false", headers });
-    for (const piece of pieces()) await talk.write(piece);
-    talk.end();
-    await talk.whole();
-    assert.equal(talk.lines.length, COUNT);
+  test("the connection goes on after them, where the client waited to be asked for the body and sent trailers", async () => {
+    using connection = await RawConnection.open(host.http, { timeout: 120_000 });
+    const head = (path: string, more: string) =>
+      `POST /api/v0/${path} HTTP/1.1\r\nHost: 127.0.0.1:${host.http}\r\n${more}\r\n`;
+    const type = Object.entries(bodyType).map(([name, value]) => `${name}: ${value}\r\n`);
+    connection.write(head("block/put?pin=false", `${type}Expect: 100-continue\r\nTransfer-Encoding: chunked\r\n`));
+    await connection.until(/^HTTP\/1.1 100 Continue\r\n\r\n/);
+    for (const [at, piece] of pieces().entries()) {
+      connection.write(`${piece.length.toString(16)}\r\n${piece.toString("latin1")}\r\n`);
+      await connection.until(new RegExp(`(?:"Size":[^$]*){${Math.min(at, COUNT - 1)}}`));
+    }
+    connection.write("0\r\nX-Sum: 1\r\n\r\n");
+    const [, answered = ""] = await connection.until(/^(.*\r\n0\r\n(?:X-[^\r]*\r\n)*\r\n)$/s);
+    assert.equal(answered.match(/"Size":/g)?.length, COUNT);
+    connection.write(head("version", "Content-Length: 0\r\n"));
+    await connection.until(/"Version":"0.9.0"/);
+    assert.equal(connection.text.match(/HTTP\/1.1 200 OK/g)?.length, 2);
+  });
+});
+
+describe("a caller that sends nothing for a while, in the midst of a body", () => {
+  /** Seconds: a busy machine may stand still for a part of it. */
+  const PERIOD = 1;
+  const short = { https_ports: [0], http_progress_timeout: PERIOD };
+  const over: readonly Way[] = ["HTTP/1.1 in chunks", "HTTP/2"];
+
+  const [first, second, ...rest] = pieces() as [Buffer, Buffer, ...Buffer[]];
+
+  async function begun(host: RpcHost, way: Way): Promise<Talk> {
+    const talk = new Talk({ way, host, path: "block/put?pin=false" });
+    await talk.write(Buffer.concat([first, second.subarray(0, 40)]));
+    await talk.until(1);
+    return talk;
+  }
+
+  test("is waited for longer than a client that is slow", async () => {
+    await using host = await startRpc(short);
+    await Promise.all(
+      over.map(async (way) => {
+        using talk = await begun(host, way);
+        await sleep(3 * PERIOD * 1000);
+        await talk.write(Buffer.concat([second.subarray(40), ...rest]));
+        talk.end();
+        await talk.whole();
+        assert.deepEqual([talk.lines.length, talk.trailers["x-stream-error"]], [COUNT, undefined], way);
+      }),
+    );
+  });
+
+  test("is not waited for longer than the option api_upload_pause says", async () => {
+    await using host = await startRpc({ ...short, api_upload_pause: PERIOD });
+    await Promise.all(
+      over.map(async (way) => {
+        using talk = await begun(host, way);
+        await talk.whole();
+        assert.equal(talk.lines.length, 1, way);
+        assert.equal(talk.trailers["x-stream-error"], "The request body did not arrive fast enough", way);
+      }),
+    );
   });
 });
 
@@ -96,6 +151,7 @@ const MANY = 400;
 
 describe("a client that reads nothing before it has sent everything", () => {
   let host: ApiHost;
+  let impatient: ApiHost;
   let taken = 0;
   const commands = {
     long: writeCommand({
@@ -117,9 +173,11 @@ describe("a client that reads nothing before it has sent everything", () => {
         return join(host.folder, "scratch");
       },
     };
-    host = await startApi([commands], { node: { lowLevel } as unknown as Node }, { https_ports: [0] });
+    const node = { lowLevel } as unknown as Node;
+    host = await startApi([commands], { node }, { https_ports: [0] });
+    impatient = await startApi([commands], { node, uploadPause: 3600 }, { http_progress_timeout: 2 });
   });
-  after(() => host?.stop());
+  after(() => Promise.all([host, impatient].map((each) => each?.stop())));
 
   for (const way of ways) {
     test(`over ${way}: all of it is taken, and the whole answer is there afterwards`, async () => {
@@ -139,4 +197,31 @@ describe("a client that reads nothing before it has sent everything", () => {
       );
     });
   }
+
+  test("it may pause meanwhile, too", async () => {
+    taken = 0;
+    using talk = new Talk({ way: "HTTP/1.1 in chunks", host: impatient, path: "long" });
+    talk.hold();
+    const piece = part("x");
+    for (let at = 0; at < MANY; at += 1) await talk.write(piece);
+    await eventually("all parts but the last are taken", () => taken === MANY - 1);
+    await sleep(5000);
+    talk.read();
+    await talk.write(closing);
+    talk.end();
+    await talk.whole();
+    assert.equal(talk.lines.length, MANY);
+  });
+
+  test("one that leaves ends its call, and what was kept for it", async () => {
+    taken = 0;
+    const talk = new Talk({ way: "HTTP/1.1 in chunks", host, path: "long" });
+    talk.hold();
+    for (let at = 0; at < MANY; at += 1) await talk.write(part("x"));
+    await eventually("all parts but the last are taken", () => taken === MANY - 1);
+    talk[Symbol.dispose]();
+    await eventually("no call is left", () => host.commands.list().every(({ end }) => end !== undefined));
+    assert.deepEqual(host.faults, []);
+    assert.deepEqual(await readdir(join(host.folder, "scratch")), []);
+  });
 });

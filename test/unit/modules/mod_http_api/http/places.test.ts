@@ -63,7 +63,7 @@ describe("two levels on one node", () => {
     assert.equal(granted.headers["access-control-allow-headers"], "content-type");
     assert.equal((await then("id", preflight)).status, 200);
     assert.equal((await then(`block/stat?x=1;arg=${EMPTY}`)).status, 200);
-    assert.equal((await today(`block/stat?x=1;arg=${EMPTY}`)).body, 'argument "key" is required\n');
+    assert.equal((await today(`block/stat?x=1;arg=${EMPTY}`)).body, 'argument "cid" is required\n');
     assert.equal((await today("version?api-auth=bearer:x&repo-dir=y")).status, 200);
   });
 

@@ -18,7 +18,7 @@ export const part = (content: string | Buffer, filename = "", type = "applicatio
     Buffer.from("\r\n"),
   ]);
 export const closing = Buffer.from(`--${BOUNDARY}--\r\n`);
-const headers = { "content-type": `multipart/form-data; boundary=${BOUNDARY}` };
+export const bodyType = { "content-type": `multipart/form-data; boundary=${BOUNDARY}` };
 
 export const ways = ["HTTP/1.1 in chunks", "HTTP/1.1 with a length", "TLS", "HTTP/2"] as const;
 export type Way = (typeof ways)[number];
@@ -46,7 +46,7 @@ export class Talk implements Disposable {
   #answer: IncomingMessage | Duplex | undefined;
 
   constructor({ way, host, path, length, headers: more }: Target) {
-    const all = { ...headers, ...more };
+    const all = { ...bodyType, ...more };
     const target = `/api/v0/${path}`;
     if (way === "HTTP/2") {
       const session = http2.connect(`https://127.0.0.1:${host.https}`, { rejectUnauthorized: false });

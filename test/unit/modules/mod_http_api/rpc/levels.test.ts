@@ -73,6 +73,10 @@ describe("what came with 0.43", () => {
     assert.ok(!commandTree(table, false).Options.some(({ Names: [name] }) => name === "repo-dir"));
     assert.match(openApi(today), /"version":"0.43.0"/);
     assert.match(openApi(today), /"repo-dir"/);
+    const { paths, components } = JSON.parse(openApi(table, { served: true }));
+    assert.equal(components.parameters["repo-dir"].name, "repo-dir", "served, though not listed");
+    const since = Object.entries<{ post: Record<string, unknown> }>(paths).filter(([, { post }]) => post["x-since"]);
+    assert.ok(since.length > 0 && since.every(([path]) => !openApi(table).includes(`"${path}"`)));
   });
 });
 
@@ -85,6 +89,23 @@ describe("what clashes", () => {
     assert.equal(ran(table.at("0.43", chosen), "dag/get"), "chosen");
     assert.equal(table.at("0.9", chosen).level.clashes["dag/get"], undefined);
     assert.ok(table.at("0.9").level.clashes["dag/get"] !== undefined);
+  });
+
+  test("a topic is taken for one of the other level where it can hardly be a plain one", () => {
+    const { clashes } = levels["0.9"];
+    const clash = (path: string, given: readonly string[], hasBody = false, queried = given.length) =>
+      clashes[path]?.({ given, queried, options: {}, hasBody });
+    const encoded = `u${Buffer.from("my topic").toString("base64url")}`;
+    const word = "uaicg";
+    assert.match(Buffer.from(word.slice(1), "base64url").toString(), /^[ -~]{3}$/);
+    for (const path of ["pubsub/sub", "pubsub/peers"]) {
+      assert.equal(clash(path, [encoded]), true);
+      assert.equal(clash(path, [word]), false);
+    }
+    assert.equal(clash("pubsub/pub", [encoded], true), true);
+    assert.equal(clash("pubsub/pub", [encoded, "data"], true), false);
+    assert.equal(clash("pubsub/pub", [encoded, "data of the body"], true, 1), true);
+    assert.equal(clash("pubsub/pub", [encoded]), false);
   });
 
   test("what is gone is not there, or says so without looking at the call", () => {

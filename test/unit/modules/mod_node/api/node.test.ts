@@ -1,6 +1,7 @@
 /** What every node tells of itself. */
 import assert from "node:assert/strict";
 import { test } from "node:test";
+import type { LogEvent } from "modhost/node";
 import { memoryNode } from "./support.ts";
 
 test("the log is followed from the level that was set on, with what others have to tell", async (t) => {
@@ -65,4 +66,30 @@ test("a node without a network mounts nothing, and is over when it was stopped",
   await assert.rejects(node.mount(), { name: "NodeError", code: "OFFLINE_COMMAND" });
   await node.stop();
   await assert.rejects(node.block.put("x"), { name: "NodeError" });
+});
+
+test("the log is followed from a level on; commands are info", async (t) => {
+  const { log, lowLevel } = await memoryNode(t);
+  await log.level("all", "debug");
+  const heard = async (level: string | undefined, count: number) => {
+    const leaving = new AbortController();
+    const also = (tell: (event: LogEvent) => void) => {
+      tell({ event: "a command", system: "commands", time: "" });
+      return () => {};
+    };
+    const events: string[] = [];
+    const following = (async () => {
+      for await (const { event } of log.tail({ signal: leaving.signal, also, level })) {
+        if (events.push(event) === count) break;
+      }
+    })();
+    for (const level of ["debug", "info", "error"] as const) lowLevel.log.write("core", level, level);
+    await following;
+    leaving.abort();
+    return events;
+  };
+  assert.deepEqual(await heard(undefined, 4), ["a command", "debug", "info", "error"]);
+  assert.deepEqual(await heard("info", 3), ["a command", "info", "error"]);
+  assert.deepEqual(await heard("WARN", 1), ["error"]);
+  await assert.rejects(Array.fromAsync(log.tail({ level: "loud" })), { message: 'unrecognized level: "loud"' });
 });

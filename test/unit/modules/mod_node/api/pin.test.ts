@@ -7,11 +7,14 @@ test("what is pinned is told in the forms in which it is given, and removed in t
   const { block, pin } = await memoryNode(t);
   const cids = await Promise.all(["a", "b", "c"].map((text) => block.put(text, { format: "raw" })));
   const [a, b, c] = cids as [CID, CID, CID];
-  const told: number[] = [];
+  const told: (readonly number[])[] = [];
   const inputs = [a, String(b), { path: `/ipfs/${c}`, recursive: false }];
-  const added = await Array.fromAsync(pin.addAll(inputs, { progress: (blocks) => told.push(blocks) }));
+  const added = await Array.fromAsync(pin.addAll(inputs, { progress: (blocks, bytes) => told.push([blocks, bytes]) }));
   assert.deepEqual(added.map(String), cids.map(String));
-  assert.deepEqual(told, [1, 2]);
+  assert.deepEqual(told, [
+    [1, 1],
+    [2, 2],
+  ]);
   const types = async (paths: readonly CID[]) =>
     (await Array.fromAsync(pin.ls({ paths }))).map(({ cid, type }) => [String(cid), type]);
   assert.deepEqual(await types(cids), [
@@ -34,6 +37,10 @@ test("pins in order stand there once, and may be gone through twice", async (t) 
   for (const cid of cids) assert.ok(found.includes(cid.toV1().toString()));
   assert.deepEqual(await texts(), found);
   await pins.close();
+  const asStored = await pin.sorted(undefined, { type: "recursive" });
+  const sorted = await pin.sorted(String, { type: "recursive" });
+  assert.deepEqual(await Array.fromAsync(asStored), await Array.fromAsync(sorted));
+  assert.deepEqual((await Array.fromAsync(asStored.pages())).flat(), await Array.fromAsync(asStored));
   await assert.rejects(pin.sorted(String, { type: "none" }), /invalid type 'none'/);
 });
 

@@ -9,6 +9,19 @@ async function listed(node: Node, options: PinLsOptions): Promise<Record<string,
   return Object.fromEntries(pins.map(({ cid, name = "" }) => [String(cid), name]));
 }
 
+test("pins are renamed, and all names are told; what is not pinned has none", async (t) => {
+  const node = await memoryNode(t);
+  const { pins } = node.lowLevel;
+  const { cid } = await node.add("named", { pinName: "one" });
+  const loose = (await node.add("loose", { pin: false })).cid;
+  await pins.rename(cid, "other");
+  await pins.rename(loose, "none");
+  assert.deepEqual(await Array.fromAsync(pins.names()), [[String(cid), "other"]]);
+  await pins.rename(cid, "");
+  assert.deepEqual(await Array.fromAsync(pins.names()), []);
+  await assert.rejects(pins.rename(cid, "n".repeat(256)), { message: "pin name is 256 bytes (max 255 bytes)" });
+});
+
 test("a pin is called what it was last called, keeps its name as it moves, and loses it with the pin", async (t) => {
   const node = await memoryNode(t);
   const add = async (content: string, pinName?: string) => String((await node.add(content, { pinName })).cid);

@@ -1,5 +1,6 @@
 import assert from "node:assert/strict";
-import { test } from "node:test";
+import { describe, type TestContext, test } from "node:test";
+import type { RepoVerifyOptions } from "modhost/node";
 import { memoryNode } from "./support.ts";
 
 test("a collection tells each block that it removed", async (t) => {
@@ -56,4 +57,56 @@ test("a verification counts the blocks, and fails in the end when one is not wha
   await lowLevel.blocks.store.delete([cid]);
   await lowLevel.blocks.store.put([{ cid, bytes: Buffer.from("other") }]);
   await assert.rejects(Array.fromAsync(repo.verify()), { message: "verify complete, some blocks were corrupt" });
+});
+
+describe("a block that is not what its CID says", () => {
+  const broken = async (t: TestContext) => {
+    const node = await memoryNode(t);
+    const cid = await node.block.put("sound", { format: "raw" });
+    const { store } = node.lowLevel.blocks;
+    await store.delete([cid]);
+    await store.put([{ cid, bytes: Buffer.from("other") }]);
+    const lines = async (options: RepoVerifyOptions) =>
+      (await Array.fromAsync(node.repo.verify(options))).flatMap(({ msg }) => (msg === "" ? [] : msg));
+    return {
+      ...node,
+      cid,
+      store,
+      lines,
+      text: `block ${cid} was corrupt (block in storage has different hash than requested)`,
+    };
+  };
+
+  test("is removed where that is asked for", async (t) => {
+    const { lines, store, cid, text } = await broken(t);
+    assert.deepEqual(await lines({ drop: true }), [`${text}, removed`, "verify complete, 1 blocks corrupt, 1 removed"]);
+    assert.equal(await store.has(cid), false);
+    assert.deepEqual(await lines({ drop: true }), ["verify complete, all blocks validated."]);
+  });
+
+  test("is fetched again where that is asked for and a peer has it", async (t) => {
+    const { lines, store, cid, text, lowLevel } = await broken(t);
+    await assert.rejects(lines({ heal: true }), { code: "OFFLINE_COMMAND" });
+    Object.defineProperty(lowLevel, "online", { value: true });
+    lowLevel.blocks.get = async () => Buffer.from("sound");
+    const counts = "verify complete, 1 blocks corrupt, 1 removed, 1 healed";
+    assert.deepEqual(await lines({ heal: true }), [`${text}, removed, healed`, counts]);
+    assert.equal(String(await store.get(cid)), "sound");
+  });
+
+  test("is gone, and the verification fails, where no peer gives it in time", async (t) => {
+    const { lines, store, cid, lowLevel } = await broken(t);
+    Object.defineProperty(lowLevel, "online", { value: true });
+    lowLevel.blocks.get = async (_, { signal } = {}) => {
+      await new Promise((_, reject) => signal?.addEventListener("abort", () => reject(signal.reason)));
+      return new Uint8Array();
+    };
+    await assert.rejects(lines({ heal: true, healTimeout: 1 }), {
+      code: "BLOCKS_CORRUPT",
+      details: { counts: "verify complete, 1 blocks corrupt, 1 removed, 1 failed to heal" },
+    });
+    assert.equal(await store.has(cid), false);
+    await assert.rejects(lines({ healTimeout: "x" }), { message: 'invalid heal-timeout: time: invalid duration "x"' });
+    await assert.rejects(lines({ healTimeout: -1 }), { message: "heal-timeout must be >= 0" });
+  });
 });

@@ -2,6 +2,7 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { type AddTreeOptions, type Node, openNode } from "modhost/node";
+import { shardingAtStart } from "#node/content/adder/import_config.ts";
 import { memoryNode } from "../api/support.ts";
 
 const abcdef = async (node: Node, options: AddTreeOptions = {}) =>
@@ -56,7 +57,10 @@ test("so does the way directories are sharded, where a call goes by the size", a
   assert.equal(await fanout({ sharding: "by size" }), 8);
   assert.equal(await fanout({ sharding: "by size", maxDirectoryLinks: 0 }), undefined);
   await node.config.set("Import.UnixFSHAMTDirectorySizeEstimation", "nothing");
-  await assert.rejects(fanout({ sharding: "by size" }), /Import.UnixFSHAMTDirectorySizeEstimation must be one of/);
+  // As in the reference, who calls does not learn of it: the next start is refused.
+  assert.equal(await fanout({ sharding: "by size" }), 8);
+  const { config } = node.lowLevel.repo;
+  assert.throws(() => shardingAtStart(config), /Import.UnixFSHAMTDirectorySizeEstimation must be one of/);
 });
 
 test("a profile sets all of it", async (t) => {

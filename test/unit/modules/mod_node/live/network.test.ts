@@ -71,6 +71,21 @@ test("a limit that cannot be read is written, waits with the reason, and the for
   await set("Swarm.ConnMgr.Type", "basic");
 });
 
+test("resources bound the connections from the change on, and one that cannot be read waits", async () => {
+  const open = async () => (await a.network.swarm.resources()).system.connections.limit;
+  await set("Swarm.ResourceMgr.MaxMemory", "100MiB");
+  assert.equal(await open(), 100);
+  await set("Swarm.ResourceMgr.MaxFileDescriptors", 50);
+  assert.equal(await open(), 50);
+  await set("Swarm.ResourceMgr.Enabled", false);
+  await assert.rejects(open(), { message: /^missing ResourceMgr: / });
+  await set("Swarm.ResourceMgr.Enabled", null);
+  const [waiting] = await change(a.node, "Swarm.ResourceMgr.MaxMemory", "odd");
+  assert.match(waiting?.reason ?? "", /^parsing Swarm\.ResourceMgr\.MaxMemory: /);
+  for (const key of ["MaxMemory", "MaxFileDescriptors"] as const) await set(`Swarm.ResourceMgr.${key}`, null);
+  assert.equal(await open(), 3600);
+});
+
 test("an address filter holds from the change on, and is gone with it", async () => {
   await set("Swarm.AddrFilters", ["/ip4/127.0.0.0/ipcidr/8"]);
   // Of a connection that there is the filter says nothing.
@@ -116,6 +131,46 @@ test("a shorter Reprovider.Interval is due at once, and none at 0", async () => 
   await set("Reprovider.Interval", "12h");
 });
 
+test("Provide.Enabled, Provide.Strategy and Provide.DHT.Interval go before the older keys", async () => {
+  const { providing } = a.routing;
+  await set("Provide.DHT.Interval", "5h");
+  await set("Provide.Strategy", "pinned");
+  await set("Provide.Enabled", false);
+  assert.deepEqual([providing.interval, providing.isOff], [5 * 3_600_000, true]);
+  assert.equal(providing.sweeper?.settings.interval, 5 * 3_600_000);
+  await set("Provide.DHT.Interval", "0");
+  assert.ok(providing.interval <= 0);
+  await set("Provide.Enabled", null);
+  await set("Provide.Strategy", null);
+  await set("Provide.DHT.Interval", null);
+  assert.deepEqual([providing.interval, providing.isOff], [12 * 3_600_000, false]);
+});
+
+test("how announcements are made by region follows Provide.DHT", async () => {
+  const { providing } = a.routing;
+  await set("Provide.DHT.MaxWorkers", 5);
+  await set("Provide.DHT.DedicatedPeriodicWorkers", 3);
+  await set("Provide.DHT.DedicatedBurstWorkers", 2);
+  await set("Provide.DHT.MaxProvideConnsPerWorker", 7);
+  await set("Provide.DHT.KeystoreBatchSize", 99);
+  await set("Provide.DHT.OfflineDelay", "3h");
+  await set("Provide.DHT.SendProviderRecordTimeout", "4s");
+  const before = providing.sweeper?.settings;
+  assert.deepEqual(before, {
+    interval: 12 * 3_600_000,
+    resumes: true,
+    workers: { max: 5, dedicated: { periodic: 3, burst: 2 } },
+    connections: 7,
+    batchSize: 99,
+    offlineAfter: 3 * 3_600_000,
+    sendTimeout: 4000,
+  });
+  const [waiting] = await change(a.node, "Provide.DHT.MaxWorkers", 4);
+  assert.match(waiting?.reason ?? "", /MaxWorkers/);
+  assert.equal(providing.sweeper?.settings, before);
+  await set("Provide.DHT.MaxWorkers", null);
+});
+
 test("with Experimental.StrategicProviding nothing is announced unless told to", async () => {
   await set("Experimental.StrategicProviding", true);
   const before = a.routing.provideStat.total;
@@ -138,6 +193,25 @@ test("as many names are remembered as Ipns.ResolveCacheSize says", async () => {
   const [waiting] = await change(a.node, "Ipns.ResolveCacheSize", -1);
   assert.equal(waiting?.reason, "cannot specify negative resolve cache size");
   await set("Ipns.ResolveCacheSize", 128);
+});
+
+test("a name is remembered for as long as Ipns.MaxCacheTTL says at most, from the change on", async (t) => {
+  let bound = Number.POSITIVE_INFINITY;
+  const cache = new NameCache(2, () => bound);
+  t.mock.timers.enable({ apis: ["Date"] });
+  cache.set("one", "/ipfs/1", 60_000);
+  t.mock.timers.tick(5000);
+  assert.equal(cache.get("one")?.until, 60_000);
+  bound = 10_000;
+  assert.equal(cache.get("one")?.until, 10_000);
+  t.mock.timers.tick(5000);
+  assert.equal(cache.get("one"), undefined);
+  bound = 0;
+  cache.set("one", "/ipfs/1", 60_000);
+  bound = 60_000;
+  assert.equal(cache.get("one"), undefined);
+  await set("Ipns.MaxCacheTTL", "1m");
+  await set("Ipns.MaxCacheTTL", null);
 });
 
 test("names are published again by Ipns.RepublishPeriod and Ipns.RecordLifetime, and a period out of bounds waits", async () => {

@@ -117,6 +117,15 @@ test("a transport that is switched off is neither listened on nor dialled, and b
   await leave();
 });
 
+test("holes are punched unless Swarm.EnableHolePunching is false, from the change on", async () => {
+  assert.ok(speaks("/libp2p/dcutr"));
+  await set("Swarm.EnableHolePunching", false);
+  assert.ok(!speaks("/libp2p/dcutr"));
+  assert.ok(speaks("/libp2p/circuit/relay/0.2.0/stop"));
+  await set("Swarm.EnableHolePunching", null);
+  assert.ok(speaks("/libp2p/dcutr"));
+});
+
 test("relays are used, and are not, from the change on", async () => {
   assert.equal(a.network.swarm.relayEnabled, true);
   assert.ok(speaks("/libp2p/circuit/relay/0.2.0/stop"));

@@ -20,3 +20,13 @@ test("messages below the level of their part are dropped", () => {
   assert.throws(() => log.setLevel("nosuch", "loud"), { message: 'unrecognized level: "loud"' });
   assert.throws(() => log.setLevel("nosuch", "info"), { message: "Error: No such logger" });
 });
+
+test("names that the node does not have get a level where that is asked for, and default is the level of the others", () => {
+  const log = new NodeLog();
+  assert.equal(log.setLevel("another", "debug", true), "debug");
+  assert.equal(log.level("another"), "debug");
+  assert.ok(log.names.includes("another"));
+  assert.equal(log.setLevel("another", "default", true), "error");
+  assert.equal(log.setLevel("*", "default", true), "error");
+  assert.throws(() => log.setLevel("core", "default"), { message: 'unrecognized level: "default"' });
+});

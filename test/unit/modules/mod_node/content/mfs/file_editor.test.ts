@@ -3,6 +3,7 @@ import { readFileSync } from "node:fs";
 import { test } from "node:test";
 import { addSettings } from "#node/content/adder/settings.ts";
 import { addTree } from "#node/content/unixfs/add.ts";
+import { parseChunker } from "#node/formats/unixfs/chunker/parse.ts";
 import { Place, pieces } from "./place.ts";
 
 interface Write {
@@ -113,4 +114,16 @@ test("a file changed at many places holds what was written", async () => {
     expected = written(expected, offset, bytes);
     assert.ok((await place.bytes("/f")).equals(expected), `round ${round}`);
   }
+});
+
+test("what is appended is cut as asked for; a gap is not", async () => {
+  const place = new Place();
+  const write = async (path: string, length: number, chunker: string, offset = 0) => {
+    await place.write(path, content(length, 0), { offset, chunker: parseChunker(chunker) });
+    return String(await place.cid(path));
+  };
+  assert.equal(await write("/a", 250, "size-100"), "QmWw1Kmf7te4cQSGa5YSz1vuhqdW23H3RvqMSdLriqZLxw");
+  assert.equal(await write("/a", 30, "size-100", 250), "QmQsLWrUK1Fb63CePaaLiiBF6UuuE9WrxTNdwEak8vZ2YD");
+  assert.equal(await write("/gap", 50, "size-100", 500), "QmbZzjWXRu8YJx53qJw5kzZK6bviWCPPvjLijJydWLmV4r");
+  assert.equal(await write("/b", 2000, "rabin-64-128-256"), "QmSuSFHxWb2gT8pMXV2NZfPFjK7CcY1hwhjdJLzu6T4Mcs");
 });

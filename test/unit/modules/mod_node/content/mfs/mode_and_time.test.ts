@@ -2,6 +2,7 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { buildNode, cidOf, defaultCid } from "#node/content/unixfs/build.ts";
+import { sha256 } from "#node/formats/cid/hashes.ts";
 import { encodeUnixfs } from "#node/formats/unixfs/format.ts";
 import { SharedPlace } from "#test/support/shared_hosts.ts";
 import { Place } from "./place.ts";
@@ -93,6 +94,26 @@ test("a raw leaf becomes a node that has its bytes", async () => {
   await place.facts("/raw", { mode: 0o644 });
   assert.equal(String(await place.cid("/raw")), "QmYUpH4QwDUSHwDCYStgceMm5Gx5Y6s7FPcJ7BHZCKDut4");
   assert.equal(await place.read("/raw"), "raw");
+});
+
+test("a file with one raw leaf, and neither mode nor time, is that leaf where this is asked for", async () => {
+  const place = new Place();
+  const write = async (path: string, text: string, options: object) => {
+    await place.write(path, text, { joinsLeaf: true, ...options });
+    return String(await place.cid(path));
+  };
+  const one = { version: 1, hash: sha256 } as const;
+  const abc = "bafkreif2pall7dybz7vecqka3zo24irdwabwdi4wc55jznaq75q7eaavvu";
+  assert.equal(await write("/a", "abc", { settings: one }), abc);
+  assert.equal(await write("/b", "abc", { rawLeaves: true }), abc);
+  assert.equal(await write("/c", "abc", {}), "QmNnoLshJN3bw3zC4Z51JXMAEXBYxHvPtDBCF9NUd2YXEg");
+  const two = "bafybeifddzmrahbcik3wc7a4jvzhnlebvod7pvekyf65u5la2vnkupmcum";
+  assert.equal(await write("/a", "def", { offset: 3 }), two, "two leaves stay two");
+  await place.facts("/b", { mode: 0o644 });
+  assert.equal(
+    await write("/b", "d", { rawLeaves: true, offset: 3 }),
+    "QmShVfZRs7JECrx1gj5MUrFizPDTtff7bfpTEjDxcbfh8D",
+  );
 });
 
 async function buildRaw(place: Place, text: string) {

@@ -67,7 +67,7 @@ test("blocks are removed unless something pins them; each is told of in its plac
   const asked = [cid("d"), cid("d/a"), cid("loose"), cid("loose"), cid("direct")];
   const results = await removeBlocks(vault.blocks, vault.pins, asked, { ignoreMissing: false });
   assert.deepEqual(
-    results.map(({ fault }) => fault),
+    results.map(({ fault }) => fault?.message),
     ["pinned: recursive", `pinned via ${cid("d")}`, undefined, "blockstore: block not found", "pinned: direct"],
   );
   assert.equal(await vault.blocks.has(cid("loose")), false);

@@ -90,8 +90,8 @@ test("the library has these ways, and the bounds, for ids and addresses in messa
   assert.throws(() => String(multiaddr(address)), RangeError);
 });
 
-test("long bytes have the same text in base32 as in its upper case", () => {
-  for (let length = 1020; length < 1035; length += 1) {
+test("bytes have the same text in base32 as in its upper case, whatever their length", () => {
+  for (const length of [0, 1, 2, 3, 4, 5, 6, 34, 36, 37, 38, 39, 40, 68, 639, 640, 641, 1023, 1024, 1025, 70_000]) {
     const bytes = Uint8Array.from({ length }, (_, at) => (at * 151 + length) & 255);
     const text = base32.encode(bytes);
     assert.equal(text.toUpperCase(), base32upper.encode(bytes));

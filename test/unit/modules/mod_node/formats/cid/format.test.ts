@@ -31,6 +31,19 @@ test("faults of the format are told from those of a CID", () => {
   assert.throws(() => cidFormat({ format: "%s", version: "0", codec: "raw" }), /cannot convert to CIDv0/);
 });
 
+test("by the names of the multicodec table another base makes version 1", () => {
+  const names = "multicodec";
+  const made = (given: Partial<Parameters<typeof cidFormat>[0]>) =>
+    cidFormat({ format: "%s", version: "", codec: "", names, ...given });
+  const base = multibaseNamed("base32");
+  assert.equal(formatCid(zero, made({ base })), one);
+  assert.match(formatCid(zero, made({ base: multibaseNamed("z") })), /^zdj7W/);
+  assert.equal(formatCid(zero, made({ format: "%P" })), "cidv0-dag-pb-sha2-256-32");
+  assert.match(formatCid(zero, made({ codec: "protobuf" })), /^zaXv/);
+  assert.throws(() => made({ version: "0", base }), /any multibase other than the implicit base58btc/);
+  assert.throws(() => made({ codec: "odd" }), { message: 'unknown multicodec: "odd"' });
+});
+
 test("a CID of another hash than version 0 has is not made one", () => {
   const identity = "bafyaaaa";
   assert.throws(() => formatCid(identity, { format: "%s", version: 0 }), /only sha2-255-32 is allowed with CIDv0/);

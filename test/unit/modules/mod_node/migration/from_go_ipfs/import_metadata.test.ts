@@ -181,7 +181,7 @@ test("a start is refused, and changes nothing, while not all that is pinned can 
   const levels = join(repo, "datastore");
   const refused = async (reason: RegExp) => {
     await assert.rejects(openNode({ repo, offline: true }), (error: Error & { code: string }) => {
-      assert.equal(error.code, "LEVELDB_DAMAGED");
+      assert.equal(error.code, "DATABASE_DAMAGED");
       assert.match(error.message, reason);
       assert.match(error.message, /Nothing was changed; let go-ipfs 0\.9 open the repo/);
       return true;
@@ -271,7 +271,7 @@ test("taking over that was cut short begins anew, and ends with the same", async
   const notices: string[] = [];
   const start = (store: MetadataStore) =>
     importMetadata({
-      levelDb: levels,
+      from: { engine: "levelds", path: levels, program: "go-ipfs" },
       metadata: store,
       find: async () => undefined,
       scratch: join(folder, "reading"),

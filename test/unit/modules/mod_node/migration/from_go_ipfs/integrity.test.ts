@@ -3,7 +3,8 @@ import { mkdir, readdir, readFile, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { test } from "node:test";
 import { ClassicLevel } from "classic-level";
-import { checkFile, LevelDbDamaged, maskedCrc } from "#node/migration/from_go_ipfs/integrity.ts";
+import { checkFile } from "#node/migration/from_go_ipfs/integrity.ts";
+import { DatabaseDamaged, maskedCrc } from "#node/migration/lsm/fields.ts";
 import { noise } from "#test/unit/modules/mod_node/storage/blockstore/samples.ts";
 import { emptyFolder } from "#test/unit/modules/mod_node/storage/repo/support.ts";
 
@@ -39,7 +40,7 @@ test("a changed bit anywhere in a table is found, and one in a journal", async (
       await writeFile(path, damaged);
       const found = await checkFile(path).catch((error: Error) => error);
       if (found === undefined) missed += 1;
-      else assert.ok(found instanceof LevelDbDamaged, String(found));
+      else assert.ok(found instanceof DatabaseDamaged, String(found));
     }
     // When the last record of a journal says that it is longer, it was cut off.
     assert.ok(missed <= (name.endsWith(".ldb") ? 0 : 2), `${name}: ${missed}`);

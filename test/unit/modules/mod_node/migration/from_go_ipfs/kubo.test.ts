@@ -40,7 +40,7 @@ test("a repo of Kubo 0.43 opens: pins with their names, files and blocks, and th
   const config = await configOf(repo);
   const garbage = [held.three, held.garbage].map(text).sort();
   await opened(repo, async (node, notices) => {
-    assert.deepEqual(notices, [`pins and files of go-ipfs were taken over from ${join(repo, "datastore")}`]);
+    assert.deepEqual(notices, [`pins and files of Kubo were taken over from ${join(repo, "datastore")}`]);
     await assertWhole(node);
     assert.deepEqual(await collected(node), garbage);
     await assertWhole(node);

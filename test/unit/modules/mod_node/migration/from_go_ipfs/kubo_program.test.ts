@@ -1,10 +1,12 @@
 /** With the program of today's reference, where KUBO names it. */
 import assert from "node:assert/strict";
-import { execFile } from "node:child_process";
+import { execFile, spawn } from "node:child_process";
+import { once } from "node:events";
 import { readFile } from "node:fs/promises";
 import { join } from "node:path";
-import { test } from "node:test";
+import { type TestContext, test } from "node:test";
 import { PIN_NAMES } from "#node/content/pins/pins.ts";
+import { migrateRepo } from "#node/migration/migrate.ts";
 import { withoutKubo } from "#test/support/go_ipfs.ts";
 import { emptyFolder } from "#test/unit/modules/mod_node/storage/repo/support.ts";
 import { collected, fileAt, opened, pinsOf, rootOf } from "./support.ts";
@@ -27,8 +29,8 @@ const pinned = async (repo: string) => ({
   direct: (await kubo(repo, ["pin", "ls", "-q", "--type=direct"])).split("\n").sort(),
 });
 
-async function made(repo: string) {
-  await kubo(repo, ["init", "--profile=test"]);
+async function made(repo: string, profile: string) {
+  await kubo(repo, ["init", `--profile=${profile}`]);
   await kubo(repo, ["files", "mkdir", "-p", "/a/b"]);
   await kubo(repo, ["files", "write", "--create", "--raw-leaves", "/a/b/c"], "in the namespace");
   const tree = await kubo(repo, ["files", "stat", "--hash", "/a"]);
@@ -43,9 +45,14 @@ async function made(repo: string) {
   return { tree, direct, garbage, key, root: await kubo(repo, ["files", "stat", "--hash", "/"]) };
 }
 
-test("a repo that Kubo made opens with pins, names, files and keys; then Kubo opens it again", options, async (t) => {
+for (const profile of ["test", "test,pebbleds"]) {
+  const title = "a repo that Kubo made opens with pins, names, files and keys; then Kubo opens it again, and a copy";
+  test(`${title}: ${profile}`, options, (t) => inTurns(t, profile));
+}
+
+async function inTurns(t: TestContext, profile: string): Promise<void> {
   const repo = join(await emptyFolder(t), "repo");
-  const { tree, direct, garbage, key, root } = await made(repo);
+  const { tree, direct, garbage, key, root } = await made(repo, profile);
   const before = await pinned(repo);
   const config = await readFile(join(repo, "config"), "utf8");
   const text = "written by this node";
@@ -72,6 +79,40 @@ test("a repo that Kubo made opens with pins, names, files and keys; then Kubo op
   await opened(repo, async (node, notices) => {
     assert.equal(await fileAt(node, added), text);
     assert.equal(Buffer.from((await node.metadata.get(PIN_NAMES + added)) ?? []).toString(), "late");
-    assert.match(notices.join(), /go-ipfs has used the repo: 2 of its pins/);
+    assert.match(notices.join(), /Kubo has used the repo: 2 of its pins/);
   });
-});
+  const [own, back] = [`${repo}-own`, `${repo}-back`];
+  await migrateRepo(repo, own);
+  await migrateRepo(own, back);
+  assert.deepEqual(await pinned(back), await pinned(repo));
+  assert.match(await kubo(back, ["pin", "ls", "--names", tree]), /recursive Gärten$/);
+  assert.equal(await kubo(back, ["files", "read", "/later"]), "what is left");
+  assert.match(await kubo(back, ["repo", "verify"]), /all blocks validated/);
+}
+
+test(
+  "a start is refused while its daemon has the repo; after kill -9 of it everything is there",
+  options,
+  async (t) => {
+    const repo = join(await emptyFolder(t), "repo");
+    await kubo(repo, ["init", "--profile=test,pebbleds"]);
+    const daemon = spawn(process.env.KUBO as string, ["daemon", "--offline"], {
+      env: { ...process.env, IPFS_PATH: repo },
+      stdio: ["ignore", "pipe", "inherit"],
+    });
+    t.after(() => daemon.kill("SIGKILL"));
+    for await (const piece of daemon.stdout) if (String(piece).includes("Daemon is ready")) break;
+    const added = await kubo(repo, ["add", "-q", "--raw-leaves"], "while its daemon runs");
+    await assert.rejects(
+      opened(repo, async () => {}),
+      { code: "REPO_LOCKED" },
+    );
+    const ended = once(daemon, "exit");
+    daemon.kill("SIGKILL");
+    await ended;
+    await opened(repo, async (node) => {
+      assert.equal(await fileAt(node, added), "while its daemon runs");
+      assert.ok((await pinsOf(node)).recursive.includes(added));
+    });
+  },
+);

@@ -6,8 +6,12 @@ import * as raw from "multiformats/codecs/raw";
 import { create } from "multiformats/hashes/digest";
 import { sha256 } from "multiformats/hashes/sha2";
 import { Pins } from "#node/content/pins/pins.ts";
+import { dagPb } from "#node/formats/cid/codecs.ts";
+import { encodePb } from "#node/formats/dag_pb/dag_pb.ts";
+import { encodeUnixfs } from "#node/formats/unixfs/format.ts";
 import { ProvideQueue } from "#node/network/kad/provide_queue.ts";
 import { Reprovider } from "#node/network/kad/reprovider.ts";
+import { announcingSettings } from "#node/network/kad/strategies.ts";
 import { BlockService } from "#node/storage/blockstore/block_service.ts";
 import { memoryBlocks } from "#node/storage/blockstore/memory.ts";
 import { memoryMetadata } from "#node/storage/metadata/memory.ts";
@@ -242,6 +246,44 @@ test("the strategy decides what is provided again", async () => {
     const wanted = kinds.map((kind) => names[kind as keyof typeof names]);
     assert.deepEqual(state.announced.toSorted(), wanted.toSorted(), strategy);
     assert.equal(rounds.last.provided, wanted.length);
+  }
+});
+
+test("mutable files are announced with theirs, entities without what files are cut into, and odd strategies are refused", async () => {
+  const blocks = new BlockService(memoryBlocks());
+  const pins = new Pins(blocks, memoryMetadata(), new SharedLock());
+  const put = async (code: number, bytes: Uint8Array) => {
+    const cid = CID.createV1(code, await sha256.digest(bytes));
+    await blocks.put([{ cid, bytes }]);
+    return cid;
+  };
+  const linkTo = (name: string, cid: CID) => ({ cid, name, size: 1 });
+  const unixfs = (type: "File" | "Directory", links: readonly ReturnType<typeof linkTo>[]) =>
+    put(dagPb, encodePb({ data: encodeUnixfs({ type }), links }));
+  const chunks = [await put(raw.code, Buffer.from("one")), await put(raw.code, Buffer.from("two"))];
+  const file = await unixfs(
+    "File",
+    chunks.map((cid) => linkTo("", cid)),
+  );
+  const small = await put(raw.code, Buffer.from("small"));
+  const missing = await cidOf("not here");
+  const links = [linkTo("file", file), linkTo("missing", missing), linkTo("small", small)];
+  const folder = await unixfs("Directory", links);
+  await pins.add(file, "recursive");
+  const deps = { blocks, pins, filesRoot: async () => folder };
+  const announced = async (strategy: string) => {
+    const value = (path: string) => (path === "Reprovider.Strategy" ? strategy : "");
+    const { strategy: chosen } = announcingSettings({ value } as unknown as ConfigFile);
+    const cids = await Array.fromAsync(chosen(deps, new AbortController().signal));
+    return cids.map(String).sort();
+  };
+  const names = (...cids: readonly CID[]) => cids.map(String).sort();
+  assert.deepEqual(await announced("mfs"), names(folder, file, ...chunks, small));
+  assert.deepEqual(await announced("mfs+entities"), names(folder, file, small));
+  assert.deepEqual(await announced("pinned+unique"), names(file, ...chunks));
+  assert.deepEqual(await announced("pinned+mfs+unique+entities"), names(file, folder, small));
+  for (const odd of ["all+unique", "roots+mfs", "entities", "pinned+odd", "pinned+"]) {
+    await assert.rejects(announced(odd), { message: `unknown reprovider strategy '${odd}'` });
   }
 });
 

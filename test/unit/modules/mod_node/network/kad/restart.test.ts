@@ -3,6 +3,9 @@ import { mkdtemp, rm } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { after, before, test } from "node:test";
+import { CID } from "multiformats/cid";
+import * as raw from "multiformats/codecs/raw";
+import { sha256 } from "multiformats/hashes/sha2";
 import { publicKeyKey } from "#node/network/ipns_record/keys.ts";
 import { generateKey } from "#node/storage/keystore/key.ts";
 import { add, known, meet, ofType, outcome, providersIn, soon, startNode, until, untilProvided } from "./support.ts";
@@ -73,6 +76,25 @@ test("with Experimental.StrategicProviding only commands provide", async () => {
   assert.deepEqual([quiet.routing.queued, quiet.routing.provideStat.total], [0, 0]);
   assert.equal((await outcome(quiet.routing.provide(cid, soon()))).failure, undefined);
   await untilProvided(other, cid, quiet);
+});
+
+test("by Provide.Strategy single new blocks are announced with all alone, and roots at any rate", async () => {
+  await using node = await startNode({ config: { "Provide.Strategy": "roots" } });
+  await using other = await startNode();
+  await meet(node, other);
+  const bytes = Buffer.from("a block alone");
+  const cid = CID.createV1(raw.code, await sha256.digest(bytes));
+  await node.node.blocks.put([{ cid, bytes }]);
+  assert.equal(node.routing.queued, 0);
+  const root = await add(node, "a root");
+  await untilProvided(other, root, node);
+  await node.node.repo.config.set("Provide.Strategy", () => "all");
+  const more = Buffer.from("another block");
+  const next = CID.createV1(raw.code, await sha256.digest(more));
+  await node.node.blocks.put([{ cid: next, bytes: more }]);
+  await untilProvided(other, next, node);
+  const { events } = await outcome(other.routing.findProviders(cid, { count: 1, signal: soon() }));
+  assert.deepEqual(providersIn(events), []);
 });
 
 test("the reprovider provides everything that is stored", async () => {

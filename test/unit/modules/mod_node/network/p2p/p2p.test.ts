@@ -330,7 +330,7 @@ test("listeners opened while the node closes are refused, and closed", async () 
 test("refusals are in the words of go-ipfs", async (t) => {
   const { a, b, peerA } = await pair(t);
   const peer = { id: peerA.swarm.id, addresses: [] };
-  const refused = (work: Promise<void>, message: string) => assert.rejects(work, { name: "NodeError", message });
+  const refused = (work: Promise<unknown>, message: string) => assert.rejects(work, { name: "NodeError", message });
   await refused(a.listen("/x/a", tcp(0), quiet), "port can not be 0");
   await refused(a.listen("/x/a", parseMultiaddr("/ip4/127.0.0.1/udp/0"), quiet), "port can not be 0");
   await refused(

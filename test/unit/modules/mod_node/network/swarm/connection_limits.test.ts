@@ -1,6 +1,11 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { ConnectionTrimmer, connectionLimits } from "#node/network/swarm/connection_limits.ts";
+import {
+  ConnectionTrimmer,
+  connectionLimits,
+  maxConnections,
+  resourceLimits,
+} from "#node/network/swarm/connection_limits.ts";
 import { connectTo, next, startPeer } from "./support.ts";
 
 const config = (values: Record<string, unknown>) =>
@@ -43,4 +48,35 @@ test("of too many connections those with the lowest tag values are closed, but n
   } finally {
     await Promise.all(others.map((each) => each.stop()));
   }
+});
+
+test("as many connections are accepted as the lowest of all limits allows", () => {
+  const manager = (values: Record<string, unknown>) =>
+    resourceLimits(
+      config(Object.fromEntries(Object.entries(values).map(([name, value]) => [`Swarm.ResourceMgr.${name}`, value]))),
+    );
+  const limits = { low: 20, high: 40, graceMs: 0 };
+  assert.equal(maxConnections(limits, manager({})), 160);
+  assert.equal(maxConnections(limits, manager({ MaxMemory: "100MiB" })), 100);
+  assert.equal(maxConnections(limits, manager({ MaxMemory: "1GiB", MaxFileDescriptors: 64 })), 64);
+  assert.equal(maxConnections(undefined, manager({ MaxMemory: "1k" })), 1);
+  assert.equal(maxConnections(undefined, manager({ Enabled: false, MaxFileDescriptors: 64 })), Number.MAX_SAFE_INTEGER);
+  assert.throws(() => manager({ MaxMemory: "odd" }), { message: /^parsing Swarm\.ResourceMgr\.MaxMemory: / });
+});
+
+test("connections beyond Swarm.ResourceMgr are refused, until it allows more", async () => {
+  await using a = await startPeer({ config: { "Swarm.ResourceMgr.MaxFileDescriptors": 1 } });
+  await using b = await startPeer();
+  await using c = await startPeer();
+  await connectTo(b, a);
+  await assert.rejects(connectTo(c, a));
+  const { connections, descriptors, memory } = (await a.swarm.resources()).system;
+  assert.deepEqual([connections, descriptors.limit], [{ used: 1, limit: 1 }, 1]);
+  assert.ok((memory.limit ?? 0) > memory.used);
+  await a.repo.config.set("Swarm.ResourceMgr.MaxFileDescriptors", () => 2);
+  a.swarm.renewLimits();
+  await connectTo(c, a);
+  assert.equal(a.swarm.connections().length, 2);
+  await a.repo.config.set("Swarm.ResourceMgr.Enabled", () => false);
+  await assert.rejects(a.swarm.resources(), { message: /^missing ResourceMgr: / });
 });

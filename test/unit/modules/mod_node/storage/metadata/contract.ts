@@ -116,7 +116,11 @@ export function metadataContract(name: string, open: () => Promise<MetadataStore
   each("ranges are in the order of UTF-8, by prefix, after a key, limited", async (store) => {
     const keys = ["b", "a/2", "a/1", "a", "a/10", "a0", "é", "\u{1f600}", "\uffee"];
     await fill(store, ...keys);
-    const plain = async (range?: KeyRange) => (await listed(store, range)).map((entry) => entry.split("=")[0]);
+    const plain = async (range?: KeyRange) => {
+      const found = (await listed(store, range)).map((entry) => entry.split("=")[0]);
+      assert.deepEqual(await store.keys({ limit: 100, ...range }), found, "keys are those of the range");
+      return found;
+    };
     const ordered = ["a", "a/1", "a/10", "a/2", "a0", "b", "é", "\uffee", "\u{1f600}"];
     assert.deepEqual(await plain(), ordered);
     assert.deepEqual(await plain({ prefix: "a/" }), ["a/1", "a/10", "a/2"]);

@@ -171,6 +171,9 @@ test("a profile is tried, or applied with a copy of the file as it was", async (
   assert.ok(contents.includes(text));
   await config.applyProfile("local-discovery");
   assert.deepEqual(await config.get("Swarm.AddrFilters"), []);
+  await config.set("Addresses.Swarm", () => ["/ip4/0.0.0.0/tcp/4001", "/ip4/0.0.0.0/udp/4001/quic"]);
+  await config.applyProfile("quic-v1");
+  assert.deepEqual(await config.get("Addresses.Swarm"), ["/ip4/0.0.0.0/tcp/4001", "/ip4/0.0.0.0/udp/4001/quic-v1"]);
   await assert.rejects(config.applyProfile("odd"), message("odd is not a profile"));
   await assert.rejects(config.applyProfile("toString"), message("toString is not a profile"));
   await config.applyProfile("randomports");

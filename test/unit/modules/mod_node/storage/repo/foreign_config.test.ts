@@ -20,7 +20,7 @@ const later = {
   Swarm: '{"ResourceMgr":{"Limit":1e3},"ConnMgr":{"LowWater":3e1,"SilencePeriod":"10s"},"AddrFilters":null}',
   Discovery: '{"MDNS":{"Enabled":false}}',
   Bootstrap: "[]",
-  Version: '{"AgentSuffix":"x"}',
+  Version: '{"SwarmCheckEnabled":true}',
 };
 
 async function laterConfig(

@@ -6,6 +6,7 @@ import { test } from "node:test";
 import { setTimeout as pause } from "node:timers/promises";
 import { ConfigFile } from "#node/storage/repo/config.ts";
 import { watchConfig } from "#node/storage/repo/config_watch.ts";
+import { keptKeys } from "#node/storage/repo/kept_keys.ts";
 import { laterKeys } from "#node/storage/repo/later_keys.ts";
 import { configKeys } from "#node/storage/repo/schema.ts";
 import { eventually } from "#test/support/eventually.ts";
@@ -18,6 +19,14 @@ test("every key tells when it applies", () => {
     assert.ok(["live", "start", "none"].includes(applies), path);
   for (const { instead } of Object.values(laterKeys))
     assert.ok(instead in configKeys || ["pubsub", "namesOverPubsub"].includes(instead), instead);
+});
+
+test("no key that has an effect is among those that have none", () => {
+  const known = [...Object.keys(configKeys), ...Object.keys(laterKeys)];
+  assert.deepEqual(
+    known.filter((path) => path in keptKeys),
+    [],
+  );
 });
 
 test("each live key is changed on a running node by a test", async () => {

@@ -3,6 +3,7 @@ import assert from "node:assert/strict";
 import { readFile, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { describe, test } from "node:test";
+import type { JsonObject } from "#node/storage/repo/json.ts";
 import { laterKeys, laterSettings } from "#node/storage/repo/later_keys.ts";
 import { openRepo, type Repo } from "#node/storage/repo/repo.ts";
 import { startRpc } from "#test/unit/modules/mod_http_api/commands/support.ts";
@@ -28,7 +29,7 @@ describe("keys of later versions", () => {
     ["Swarm.RelayClient.Enabled", true, "Swarm.EnableAutoRelay", true],
     ["Swarm.RelayService.Enabled", false, "Swarm.EnableRelayHop", false],
     ["Provide.Enabled", false, "Experimental.StrategicProviding", true],
-    ["Provide.Strategy", "pinned+unique", "Reprovider.Strategy", "pinned"],
+    ["Provide.Strategy", "pinned+mfs+entities", "Reprovider.Strategy", "pinned+mfs+entities"],
     ["Provide.Strategy", "flat", "Reprovider.Strategy", "all"],
     ["Provide.DHT.Interval", "22h", "Reprovider.Interval", "22h0m0s"],
     ["Provide.DHT.Interval", "0", "Reprovider.Interval", "0"],
@@ -50,6 +51,15 @@ describe("keys of later versions", () => {
     const nothing = { overrides: {}, pubsub: undefined, namesOverPubsub: undefined, names: new Map() };
     assert.deepEqual(laterSettings({}), nothing);
     assert.deepEqual(laterSettings({ Pubsub: { Enabled: null }, Routing: { Type: "auto" }, Provide: null }), nothing);
+  });
+
+  test("a repo of Kubo that does not say how often it is announced means 22h", () => {
+    const interval = (document: JsonObject) => laterSettings(document).overrides["Reprovider.Interval"];
+    assert.equal(interval({ Provide: { DHT: {} }, Reprovider: {} }), "22h");
+    assert.equal(interval({ Provide: {} }), "22h");
+    assert.equal(interval({ Provide: { DHT: { Interval: "1h" } } }), "1h0m0s");
+    assert.equal(interval({ Provide: {}, Reprovider: { Interval: "12h" } }), undefined);
+    assert.equal(interval({ Reprovider: {} }), undefined);
   });
 
   test("letter case does not matter, as in the reference", () => {

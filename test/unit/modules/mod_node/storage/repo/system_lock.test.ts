@@ -8,6 +8,7 @@ import { type TestContext, test } from "node:test";
 import { openNode } from "#node/open.ts";
 import { lockRepo } from "#node/storage/repo/lock.ts";
 import { isLockedElsewhere } from "#node/storage/repo/system_lock.ts";
+import { unpack } from "#test/support/unpack.ts";
 import { makeGoIpfsRepo } from "#test/unit/modules/mod_node/migration/from_go_ipfs/go_ipfs_repo.ts";
 import { emptyFolder } from "./support.ts";
 
@@ -74,8 +75,21 @@ test("a start is refused while another program has the database of go-ipfs", { s
   const levels = join(repo, "datastore");
   const child = await holder(t, join(levels, "LOCK"));
   await assert.rejects(openNode({ repo, offline: true }), {
-    code: "LEVELDB_IN_USE",
+    code: "DATABASE_IN_USE",
     message: `${levels} is in use by another program: end it first`,
+  });
+  await end(child);
+  await (await openNode({ repo, offline: true })).close();
+});
+
+test("a start is refused while Kubo has its Pebble", { skip }, async (t) => {
+  const repo = join(await emptyFolder(t), "repo");
+  await unpack(new URL("../../../../../fixtures/kubo/everything.tar.gz", import.meta.url), repo);
+  const pebble = join(repo, "pebbleds");
+  const child = await holder(t, join(pebble, "LOCK"));
+  await assert.rejects(openNode({ repo, offline: true }), {
+    code: "DATABASE_IN_USE",
+    message: `${pebble} is in use by another program: end it first`,
   });
   await end(child);
   await (await openNode({ repo, offline: true })).close();

@@ -49,6 +49,43 @@ test("calls tell by their outcome, and other failures say nothing of the store",
   assert.equal(availability.problem, undefined);
 });
 
+test("a store that fails because of another one inside is not said to be away", async (t) => {
+  const availability = new Availability(() => {});
+  t.after(() => availability.close());
+  const inner = availability.watch(
+    {
+      async read() {
+        throw failure("STORE_UNAVAILABLE", { reason: "the objects are away" });
+      },
+    },
+    { probe: (target) => target.read(), refused: [] },
+  );
+  const asked: string[] = [];
+  const outer = availability.watch(
+    {
+      async locked(run: () => Promise<void>) {
+        asked.push("locked");
+        await run().catch((error: Error) => {
+          throw failure("STORE_UNAVAILABLE", { reason: `the lock: ${error.message}` }, error);
+        });
+      },
+      async probe() {
+        asked.push("probe");
+      },
+    },
+    { probe: (target) => target.probe(), refused: ["locked"] },
+  );
+  for (let times = 0; times < 2; times += 1)
+    await assert.rejects(
+      outer.locked(() => inner.read()),
+      /the objects/,
+    );
+  // It was not asked first whether it is back.
+  assert.deepEqual(asked, ["locked", "locked"]);
+  assert.match(String(availability.problem), /^[^;]*the objects are away[^;]*; [^;]*$/);
+  assert.doesNotMatch(String(availability.problem), /the lock/);
+});
+
 /** A store that is away while `answers` is false, or says nothing until `hang` resolves. */
 class Place {
   answers = true;

@@ -2,8 +2,8 @@ import assert from "node:assert/strict";
 import { test } from "node:test";
 import { setImmediate as turn } from "node:timers/promises";
 import type { Applier, Commit, Entry, HeldLock, Position } from "#node/storage/shared/log.ts";
-import { MemoryLog } from "#node/storage/shared/memory_log.ts";
 import { failure } from "#node/util/errors.ts";
+import { MemoryLog } from "#test/support/engines/memory_log.ts";
 import { eventually } from "#test/support/eventually.ts";
 
 const set = (key: string, value = "1"): Entry => ({ kind: "metadata", changes: [[key, Buffer.from(value)]] });

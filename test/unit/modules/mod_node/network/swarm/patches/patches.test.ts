@@ -21,6 +21,8 @@ import * as mplex from "#node/network/swarm/patches/mplex/mplex_factory.ts";
 import * as noise from "#node/network/swarm/patches/noise/frame_decoder.ts";
 import { type Patch, PatchNotices } from "#node/network/swarm/patches/notices.ts";
 import * as peerStore from "#node/network/swarm/patches/peer_store/limit_addresses.ts";
+import * as quicAcceptors from "#node/network/swarm/patches/quic/acceptors.ts";
+import * as quicMuxer from "#node/network/swarm/patches/quic/muxer.ts";
 import * as tcp from "#node/network/swarm/patches/tcp/coalesce_writes.ts";
 import * as yamux from "#node/network/swarm/patches/yamux/receive_window.ts";
 import { blockOf } from "#test/unit/modules/mod_node/network/bitswap/support.ts";
@@ -40,6 +42,8 @@ const modules = [
   mplex,
   noise,
   peerStore,
+  quicAcceptors,
+  quicMuxer,
   tcp,
   yamux,
 ];
@@ -48,10 +52,10 @@ const root = new URL("../../../../../../../", import.meta.url);
 const json = async (path: string) => JSON.parse(await readFile(new URL(path, root), "utf8"));
 
 test("each patch names the version of its library that is installed and pinned", async () => {
-  const { dependencies } = await json("package.json");
+  const { dependencies, optionalDependencies } = await json("package.json");
   for (const { library, version } of modules.map(({ patch }) => patch)) {
     assert.equal((await json(`node_modules/${library}/package.json`)).version, version, library);
-    assert.equal(dependencies[library], version, library);
+    assert.equal({ ...dependencies, ...optionalDependencies }[library], version, library);
   }
 });
 

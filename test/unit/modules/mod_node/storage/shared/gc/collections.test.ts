@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { setImmediate as nextTurn } from "node:timers/promises";
-import { MemoryLog } from "#node/storage/shared/memory_log.ts";
+import { MemoryLog } from "#test/support/engines/memory_log.ts";
 import { eventually } from "#test/support/eventually.ts";
 import { seeded } from "#test/support/seeded.ts";
 import { Bucket, below, type Dag, Host, numberOf } from "./model.ts";

@@ -7,9 +7,9 @@ import { memoryMetadata } from "#node/storage/metadata/memory.ts";
 import type { CondemnableBlocks } from "#node/storage/shared/gc/blocks.ts";
 import { Collections } from "#node/storage/shared/gc/collections.ts";
 import type { Applier, BlockList, Commit, Position, SharedLog } from "#node/storage/shared/log.ts";
-import type { MemoryLog } from "#node/storage/shared/memory_log.ts";
 import { SharedMetadata } from "#node/storage/shared/metadata.ts";
 import { SharedLock } from "#node/util/async/shared_lock.ts";
+import type { MemoryLog } from "#test/support/engines/memory_log.ts";
 
 /** A CID that is a number, so that tests read well. */
 export function cidOf(number: number): CID {

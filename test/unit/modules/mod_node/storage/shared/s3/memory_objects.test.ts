@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { MemoryObjects, unavailable } from "#node/storage/shared/s3/memory_objects.ts";
+import { MemoryObjects, unavailable } from "#test/support/engines/memory_objects.ts";
 import { storeContract } from "./contract.ts";
 
 storeContract("in memory", async () => new MemoryObjects());

@@ -5,11 +5,11 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { test } from "node:test";
 import { Availability } from "#node/storage/shared/availability.ts";
-import { MemoryLog } from "#node/storage/shared/memory_log.ts";
 import { openS3 } from "#node/storage/shared/s3/client.ts";
 import type { Limits } from "#node/storage/shared/s3/settings.ts";
 import { openSharedBlocks } from "#node/storage/shared/segments/open.ts";
 import { FaultyHttp } from "#test/support/engines/faulty_http.ts";
+import { MemoryLog } from "#test/support/engines/memory_log.ts";
 import { S3Server } from "#test/support/engines/s3_server.ts";
 import { eventually } from "#test/support/eventually.ts";
 import { samples } from "../../blockstore/samples.ts";
@@ -48,6 +48,19 @@ test("an answer that trickles is given up, however far it gets each time", async
   await assert.rejects(readStream(body), { code: "STORE_UNAVAILABLE", message: /its answer comes too slowly/ });
   await assert.rejects(store.read("a", { start: 0, length: 200_000 }), { code: "STORE_UNAVAILABLE" });
   assert.ok(store.figures.get.requests > 2);
+});
+
+test("a store that stands still ends a call with its patience, and not with the wait of one more answer", async () => {
+  await using setting = await setUp({ stall: 60_000, patience: 3000 });
+  const { server, proxy, store } = setting;
+  server.bucket("bucket").put("here/a", Buffer.from("content"), {}, true);
+  let requests = 0;
+  proxy.choose = () => ((requests += 1) === 1 ? "reset" : "swallowed");
+  const begin = performance.now();
+  await assert.rejects(store.head("a"), { code: "STORE_UNAVAILABLE", message: /Headers Timeout/ });
+  assert.ok(requests >= 2);
+  // However busy the machine is: 63 seconds otherwise.
+  assert.ok(performance.now() - begin < 50_000);
 });
 
 test("where answers trickled, a probe asks for more than a head", async () => {

@@ -168,3 +168,35 @@ test("a host whose index is made anew says nothing of blocks before it knows whi
   await Promise.all([looking, putting]);
   assert.deepEqual(await one.blocks.get(block.cid), block.bytes);
 });
+
+test("a list has a name of its own; those that nothing names are orphans once their session is over, and those that are damaged are told", async (t) => {
+  const store = new SharedStore();
+  const [one, other] = [await store.open(), await store.open()];
+  t.after(() => other.close());
+  const blocks = samples(300, 20);
+  await one.blocks.put(blocks);
+  await one.blocks.sync();
+  const cids = blocks.map(({ cid }) => cid);
+  const write = async ({ blocks: { condemnable } }: Host) => {
+    const list = await condemnable.writeList(cids);
+    return "object" in list ? list : assert.fail("300 CIDs are in the entry");
+  };
+  const [list, again, others] = [await write(one), await write(one), await write(other)];
+  assert.equal(new Set([list, again, others].map(({ object }) => object)).size, 3);
+  await one.log.commit((upTo) => ({ entries: [{ kind: "condemned", epoch: 1, upTo, list }], result: undefined }));
+  await one.log.commit(() => ({ entries: [{ kind: "removed", epoch: 1, rescued: list }], result: undefined }));
+  const old = `ab/${"0".repeat(64)}.cids`;
+  await other.objects.put(old, new Uint8Array(1));
+  // Its session may still commit the other one.
+  assert.deepEqual(await other.blocks.upkeep.orphans(), [old]);
+  const faults = () => Array.fromAsync(other.blocks.upkeep.verify());
+  assert.deepEqual(await faults(), []);
+  await one.close();
+  assert.deepEqual([...(await other.blocks.upkeep.deleteOrphans())].sort(), [old, again.object].sort());
+  assert.deepEqual(await faults(), []);
+  await other.objects.put(list.object, new Uint8Array([9, 1]));
+  assert.deepEqual(await faults(), [{ object: list.object, fault: "is damaged" }]);
+  await assert.rejects(Array.fromAsync(other.blocks.condemnable.readList(list)), { code: "STORE_UNAVAILABLE" });
+  await other.objects.delete([list.object]);
+  assert.deepEqual(await faults(), [{ object: list.object, fault: "is missing" }]);
+});

@@ -5,10 +5,10 @@ import { join } from "node:path";
 import { setImmediate as nextTurn } from "node:timers/promises";
 import type { CID } from "multiformats/cid";
 import type { BlockList, SharedLog } from "#node/storage/shared/log.ts";
-import { MemoryLog } from "#node/storage/shared/memory_log.ts";
-import { type Faults, MemoryObjects } from "#node/storage/shared/s3/memory_objects.ts";
 import { openSharedBlocks } from "#node/storage/shared/segments/open.ts";
 import type { SharedBlocks, SharedBlocksOptions } from "#node/storage/shared/segments/store.ts";
+import { MemoryLog } from "#test/support/engines/memory_log.ts";
+import { type Faults, MemoryObjects } from "#test/support/engines/memory_objects.ts";
 
 const home = mkdtempSync(join(tmpdir(), "modhost-shared-blocks-"));
 process.once("exit", () => rmSync(home, { recursive: true, force: true }));

@@ -2,7 +2,7 @@
 import assert from "node:assert/strict";
 import { type TestContext, test } from "node:test";
 import type { Block } from "#node/storage/blockstore/store.ts";
-import { carKey, segmentId } from "#node/storage/shared/segments/names.ts";
+import { carKey, listKey, segmentId } from "#node/storage/shared/segments/names.ts";
 import { failure } from "#node/util/errors.ts";
 import { contents, contentsOf, samples } from "../../blockstore/samples.ts";
 import { type Host, SharedStore } from "./hosts.ts";
@@ -126,6 +126,7 @@ test("a host that ends between the upload and the commit leaves orphans, which a
     sessions.map((session) => isOver(carKey(segmentId({ session, number: 1 })))),
     [true, false, false],
   );
+  assert.equal(isOver(listKey(segmentId({ session: one.log.session, number: 2 }))), true);
   assert.equal(isOver("lists/x.cids"), false);
   assert.equal(store.contents.size, 16);
   assert.deepEqual(await contents(other.blocks), contentsOf(blocks));

@@ -5,7 +5,7 @@ import { test } from "node:test";
 import { Line, SqlCounts } from "#node/storage/shared/sql/line.ts";
 import { sqlSettings } from "#node/storage/shared/sql/settings.ts";
 
-test("connections that are reset at any moment fail their call, and nothing else", async () => {
+test("connections that are reset at any moment fail their call, and nothing else", async (t) => {
   let connections = 0;
   // At once, before the first answer, and behind it.
   const server = createServer((socket) => {
@@ -17,6 +17,7 @@ test("connections that are reset at any moment fail their call, and nothing else
   });
   server.listen(0, "127.0.0.1");
   await once(server, "listening");
+  t.after(() => server.close());
   const { port } = server.address() as AddressInfo;
   const settings = sqlSettings(`postgres://127.0.0.1:${port}/none`);
   const call = async () => {
@@ -27,7 +28,6 @@ test("connections that are reset at any moment fail their call, and nothing else
     );
     line.close();
   };
-  await Promise.all(Array.from({ length: 20 }, call));
-  assert.ok(connections >= 20);
-  server.close();
+  // On a busy machine some calls are over before they have connected.
+  while (connections < 20) await Promise.all(Array.from({ length: 20 }, call));
 });

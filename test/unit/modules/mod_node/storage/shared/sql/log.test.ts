@@ -4,13 +4,13 @@ import { setTimeout as sleep } from "node:timers/promises";
 import { memoryMetadata } from "#node/storage/metadata/memory.ts";
 import type { Applier, Commit, Entry } from "#node/storage/shared/log.ts";
 import type { LogClient } from "#node/storage/shared/log_client.ts";
-import { presentState } from "#node/storage/shared/memory_log.ts";
 import { SharedMetadata } from "#node/storage/shared/metadata.ts";
 import { openSqlLog } from "#node/storage/shared/sql/engine.ts";
 import { Line, SqlCounts } from "#node/storage/shared/sql/line.ts";
 import { type SqlLogOptions, sqlSettings } from "#node/storage/shared/sql/settings.ts";
 import { NodeError } from "#node/util/errors.ts";
 import { FaultyTcp } from "#test/support/engines/faulty_tcp.ts";
+import { presentState } from "#test/support/engines/memory_log.ts";
 import { noPostgres, Postgres } from "#test/support/engines/postgres.ts";
 import { eventually } from "#test/support/eventually.ts";
 

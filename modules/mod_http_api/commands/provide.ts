@@ -1,0 +1,57 @@
+/** Announcements to the routing system, as Kubo 0.43 shows and takes them. */
+import { type Commands, defineGroup, readCommand, stream, writeCommand } from "../rpc/command.ts";
+import { fields } from "../rpc/shape.ts";
+import { provideStats } from "./provide_shapes.ts";
+import { provideText, sections } from "./provide_text.ts";
+
+const since = "0.43";
+
+/** `provide/stat`, which has the name `stats/provide` as well. */
+export const stat = readCommand({
+  help: "Shows the figures of announcements to the routing system.",
+  since,
+  options: {
+    lan: { type: "bool", help: "Of announcements to the local network; here they are those of all." },
+    all: { type: "bool", aliases: ["a"], help: "Print everything." },
+    compact: { type: "bool", help: "Print it in two columns; requires `all`." },
+    ...sections,
+  },
+  returns: stream(provideStats),
+  async *run({ node, options: { lan }, signal }) {
+    yield await node.provide.stat({ lan, signal });
+  },
+  text: (stats, { options }) => provideText(stats, options),
+});
+
+export const commands = {
+  provide: defineGroup({ help: "Look at and control announcements to the routing system.", since, experimental: true }),
+  "provide/clear": writeCommand({
+    help: "Forgets what waits to be announced for the first time. What is announced again is not touched.",
+    since,
+    options: { quiet: { type: "bool", aliases: ["q"], help: "Print nothing." } },
+    returns: stream("int"),
+    async *run({ node, options: { quiet } }) {
+      const count = await node.provide.clear();
+      if (quiet !== true) yield count;
+    },
+    text: (count) => `removed ${count} items from provide queue\n`,
+  }),
+  "provide/once": writeCommand({
+    help: "Announces blocks that are stored here, once, in the background.",
+    since,
+    arguments: [
+      { name: "cid", path: true, required: true, variadic: true, stdin: "lines", help: "CIDs of the blocks." },
+    ],
+    options: { recursive: { type: "bool", aliases: ["r"], help: "Also announce everything that they link to." } },
+    returns: stream(fields("ProvideOnceEvent", { Queued: "string" })),
+    async *run({ node, arguments: { cid: cids }, options: { recursive }, signal }) {
+      for await (const cid of node.provide.once(cids, { recursive, signal })) yield { Queued: String(cid) };
+    },
+    text: ({ Queued }) => `${Queued}\n`,
+  }),
+  "provide/stat": stat,
+  "stats/reprovide": stat,
+} satisfies Commands;
+
+/** Those of Kubo 0.43. */
+export const today = { "stats/provide": stat } satisfies Commands;

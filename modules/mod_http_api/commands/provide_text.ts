@@ -1,0 +1,266 @@
+/** The figures of announcements as text: a summary, chosen sections, or all of them, in one column or two. */
+import { formatDuration, NodeError } from "modhost/node";
+import { columns } from "../rpc/columns.ts";
+import type { Options } from "../rpc/command.ts";
+import type { ShownStats, ShownSweep } from "./provide_shapes.ts";
+
+/** Options that choose sections of the text. */
+export const sections = {
+  connectivity: { type: "bool", help: "Print whether there are peers." },
+  network: { type: "bool", help: "Print what is known of the peers." },
+  schedule: { type: "bool", help: "Print what is announced again, and when." },
+  timings: { type: "bool", help: "Print times and intervals." },
+  workers: { type: "bool", help: "Print what workers do." },
+  operations: { type: "bool", help: "Print what was announced." },
+  queues: { type: "bool", help: "Print what waits." },
+} as const satisfies Options;
+
+type SectionName = keyof typeof sections;
+type Choice = Readonly<Partial<Record<SectionName | "all" | "compact", boolean | undefined>>>;
+
+const UNKNOWN = "N/A";
+const NEVER = "0001-01-01T00:00:00Z";
+/** Workers at the disposal of a kind at and below which the summary tells of them. */
+const FEW_WORKERS = 2;
+
+/** With thousands separated, and no more decimals than that: what is beyond them is cut off. */
+function full(value: number, decimals = 0): string {
+  const factor = 10 ** decimals;
+  return (Math.trunc(value * factor) / factor).toLocaleString("en-US", { maximumFractionDigits: decimals });
+}
+
+const units = ["", "k", "M", "G", "T"] as const;
+
+/** `1.2k`. */
+function short(value: number, decimals: number): string {
+  const power = value < 1000 ? 0 : Math.min(units.length - 1, Math.floor(Math.log10(value) / 3));
+  return `${full(value / 1000 ** power, decimals)}${units[power]}`;
+}
+
+/** `1k` and, in a cell of its own, `(1,234)`. */
+function number(value: number): string {
+  const [brief, whole] = [short(value, 0), full(value)];
+  return brief === whole ? brief : `${brief}\t(${whole})`;
+}
+
+const orUnknown = (value: number, shown: (value: number) => string): string => (value <= 0 ? UNKNOWN : shown(value));
+const decimal = (value: number): string => orUnknown(value, (known) => full(known, 1));
+
+/** @param nanoseconds to a tenth of a second, below one to a microsecond */
+function duration(nanoseconds: number): string {
+  const step = nanoseconds > 1e9 ? 1e8 : 1e3;
+  return formatDuration((Math.trunc(nanoseconds / step) * step) / 1e6);
+}
+
+/** Local time. */
+function moment(time: Date | string): string {
+  if (time === NEVER) return UNKNOWN;
+  const date = new Date(time);
+  return new Date(date.getTime() - date.getTimezoneOffset() * 60_000).toISOString().slice(0, 19).replace("T", " ");
+}
+
+/** `label: value`; without a value a line by itself. */
+interface Line {
+  readonly label: string;
+  readonly value?: string;
+  /** Where it is printed: in the section, the summary, or both. */
+  readonly where: "section" | "summary" | "both" | "nowhere";
+  /** The label where there are two columns. */
+  readonly compact?: string;
+}
+
+interface Section {
+  readonly title: string;
+  /** Column in the form of two. */
+  readonly column: 0 | 1;
+  readonly lines: readonly Line[];
+}
+
+const line = (label: string, value: string): Line => ({ label, value, where: "section" });
+const told = (label: string, value: string, where: Line["where"] = "both"): Line => ({ label, value, where });
+
+/** In order. */
+const made: Readonly<Record<SectionName, (stats: ShownSweep) => Section>> = {
+  connectivity: ({ connectivity: { status, since } }) => ({
+    title: "Connectivity",
+    column: 1,
+    lines: [
+      told(
+        "Status",
+        since === NEVER ? status : `${status} (${moment(since)})`,
+        status === "online" ? "section" : "both",
+      ),
+    ],
+  }),
+  queues: ({ queues }) => ({
+    title: "Queues",
+    column: 1,
+    lines: [
+      told("Provide queue", counts(queues.pending_key_provides, queues.pending_region_provides)),
+      told("Reprovide queue", `${short(queues.pending_region_reprovides, 1)} regions`),
+    ],
+  }),
+  schedule: ({ schedule }) => ({
+    title: "Schedule",
+    column: 0,
+    lines: [
+      told("CIDs scheduled", number(schedule.keys)),
+      told("Regions scheduled", orUnknown(schedule.regions, number)),
+      line("Avg prefix length", decimal(schedule.avg_prefix_length)),
+      line("Next region prefix", schedule.next_reprovide_prefix || UNKNOWN),
+      line("Next region reprovide", moment(schedule.next_reprovide_at).split(" ").at(-1) as string),
+    ],
+  }),
+  timings: ({ timing }) => ({
+    title: "Timings",
+    column: 1,
+    lines: [
+      line("Uptime", `${duration(timing.uptime)} (${moment(new Date(Date.now() - timing.uptime / 1e6))})`),
+      line("Current time offset", duration(timing.current_time_offset)),
+      line("Cycle started", moment(timing.cycle_start)),
+      line("Reprovide interval", duration(timing.reprovides_interval)),
+    ],
+  }),
+  network: ({ network }) => ({
+    title: "Network",
+    column: 0,
+    lines: [
+      told("Avg record holders", decimal(network.avg_holders)),
+      line("Peers swept", full(network.peers)),
+      line("Full keyspace coverage", String(network.complete_keyspace_coverage)),
+      line("Reachable peers", share(network.reachable, network.peers)),
+      line("Avg region size", decimal(network.avg_region_size)),
+      line("Replication factor", number(network.replication_factor)),
+    ],
+  }),
+  operations: ({ operations: { ongoing, past } }) => ({
+    title: "Operations",
+    column: 1,
+    lines: [
+      told("Ongoing provides", counts(ongoing.key_provides, ongoing.region_provides)),
+      told("Ongoing reprovides", counts(ongoing.key_reprovides, ongoing.region_reprovides)),
+      told("Total CIDs provided", number(past.keys_provided)),
+      line("Total records provided", number(past.records_provided)),
+      line("Total provide errors", number(past.keys_failed)),
+      line("CIDs provided/min/worker", decimal(past.keys_provided_per_minute)),
+      line("CIDs reprovided/min/worker", decimal(past.keys_reprovided_per_minute)),
+      line("Region reprovide duration", orUnknown(past.reprovide_duration, duration)),
+      line("Avg CIDs/reprovide", decimal(past.avg_keys_per_reprovide)),
+      line("Regions reprovided (last cycle)", number(past.regions_reprovided_last_cycle)),
+    ],
+  }),
+  workers: ({ workers }) => ({ title: "Workers", column: 0, lines: workerLines(workers) }),
+};
+
+/** With a cell of its own for what comes behind the comma. */
+const counts = (keys: number, regions: number): string => `${short(keys, 1)} CIDs, ${short(regions, 1)} regions`;
+
+const share = (part: number, whole: number): string =>
+  whole === 0 ? full(part) : `${full(part)} (${number(Math.trunc((100 * part) / whole))}%)`;
+
+/** Workers that could begin with each kind, and those that could with either. */
+function available(workers: ShownSweep["workers"]): Readonly<Record<"periodic" | "burst" | "free", number>> {
+  const { max, dedicated_burst: burst, dedicated_periodic: periodic, active_burst, active_periodic } = workers;
+  const free = Math.max(0, max - Math.max(burst, active_burst) - Math.max(periodic, active_periodic));
+  return {
+    free,
+    burst: free + Math.max(0, burst - active_burst),
+    periodic: free + Math.max(0, periodic - active_periodic),
+  };
+}
+
+function workerLines(workers: ShownSweep["workers"]): readonly Line[] {
+  const { free, periodic, burst } = available(workers);
+  const isLow = periodic <= FEW_WORKERS || burst <= FEW_WORKERS;
+  const active = `${full(workers.active)} / ${full(workers.max)} (max)`;
+  const row = (label: string, first: string | number, second: string | number): Line => ({
+    label: `  ${label.padEnd(14)} ${String(first).padEnd(9)} ${second}`,
+    where: "section",
+  });
+  const brief = (label: string, kind: "periodic" | "burst", left: number): Line =>
+    told(
+      label,
+      `${workers[`active_${kind}`]} active, ${left} available, ${workers[`queued_${kind}`]} queued`,
+      isLow ? "summary" : "nowhere",
+    );
+  return [
+    { ...told("Active workers", active, isLow ? "both" : "section"), compact: "Active" },
+    brief("Periodic workers", "periodic", periodic),
+    brief("Burst workers", "burst", burst),
+    { ...line("Free workers", full(free)), compact: "Free" },
+    row("Workers stats:", "Periodic", "Burst"),
+    row("Active:", workers.active_periodic, workers.active_burst),
+    row("Dedicated:", workers.dedicated_periodic, workers.dedicated_burst),
+    row("Available:", periodic, burst),
+    row("Queued:", workers.queued_periodic, workers.queued_burst),
+    line("Max connections/worker", full(workers.max_provide_conns_per_worker)),
+  ];
+}
+
+const isIn = ({ where }: Line, place: "section" | "summary"): boolean => where === place || where === "both";
+
+/** @throws NodeError for options that do not go together */
+export function provideText({ Sweep: stats, Legacy: legacy }: ShownStats, choice: Choice): string {
+  const names = Object.keys(made) as SectionName[];
+  const chosen = names.filter((name) => choice.all === true || choice[name] === true);
+  if (legacy !== null) {
+    if (chosen.length > 0) throw new NodeError("cannot use flags with legacy provide stats");
+    return legacyText(legacy);
+  }
+  if (stats === null) throw new NodeError("no provide stats available");
+  if (stats.closed) return "Provider is closed\n";
+  if (choice.compact === true && choice.all !== true) throw new NodeError("--compact requires --all flag");
+  if (chosen.length === 0) {
+    const summary = names.flatMap((name) => made[name](stats).lines.filter((each) => isIn(each, "summary")));
+    return table(summary.map((each) => cellsOf(each, "")));
+  }
+  const all = chosen.map((name) => made[name](stats));
+  return choice.compact === true ? inTwoColumns(all) : inOneColumn(all);
+}
+
+function legacyText(legacy: NonNullable<ShownStats["Legacy"]>): string {
+  const rows = [
+    line("TotalReprovides", number(Number(legacy.TotalReprovides))),
+    line("AvgReprovideDuration", duration(legacy.AvgReprovideDuration)),
+    line("LastReprovideDuration", duration(legacy.LastReprovideDuration)),
+    ...(legacy.LastRun === NEVER ? [] : [line("LastReprovide", moment(legacy.LastRun))]),
+  ];
+  return table(rows.map((each) => cellsOf(each, "")));
+}
+
+function inOneColumn(all: readonly Section[]): string {
+  const isTitled = all.length > 1;
+  const rows = all.flatMap(({ title, lines }) => [
+    ...(isTitled ? [`${title}:`] : []),
+    ...lines.filter((each) => isIn(each, "section")).map((each) => cellsOf(each, isTitled ? "  " : "")),
+    "",
+  ]);
+  return table(rows.slice(0, -1));
+}
+
+function inTwoColumns(all: readonly Section[]): string {
+  const [left, right] = ([0, 1] as const).map((column) =>
+    all
+      .filter((section) => section.column === column)
+      .flatMap(({ title, lines }) => [
+        `${title}:`,
+        ...lines
+          .filter((each) => isIn(each, "section"))
+          .map(({ label, compact = label, value }) => `  ${compact}${value === undefined ? "" : `: ${value}`}`),
+        "",
+      ]),
+  ) as [string[], string[]];
+  const width = Math.max(...left.map(({ length }) => length)) + 2;
+  const count = Math.max(left.length, right.length) - 1;
+  return table(Array.from({ length: count }, (_, at) => `${(left[at] ?? "").padEnd(width)} ${right[at] ?? ""}`));
+}
+
+/** Cells, divided by tabs: the label, the value, and what is behind its comma. */
+const cellsOf = ({ label, value }: Line, indent: string): string =>
+  indent + (value === undefined ? label : `${label}:\t${value.replace(", ", ",\t")}`);
+
+const table = (rows: readonly string[]): string =>
+  columns(
+    rows.map((row) => row.split("\t")),
+    1,
+  );

@@ -1,0 +1,123 @@
+/** Announcements to the routing system: their figures, the queue of new content, and single CIDs on request. */
+import type { CID } from "multiformats/cid";
+import { walk } from "../content/dag/walk.ts";
+import { parsePath } from "../content/resolver/path.ts";
+import { CidSet } from "../formats/cid/set.ts";
+import { parseCid } from "../formats/cid/text.ts";
+import type { LowLevelNode } from "../low_level_node.ts";
+import { failure, NodeError } from "../util/errors.ts";
+import { quote } from "../util/go/text.ts";
+import { type CallOptions, callSignal, listOf } from "./common.ts";
+import { requireBlocks } from "./dht.ts";
+import { type LegacyProvideStats, legacyStats, type SweepProvideStats, sweepStats } from "./provide_stat.ts";
+
+export type { LegacyProvideStats, SweepProvideStats } from "./provide_stat.ts";
+
+export interface ProvideStatOptions extends CallOptions {
+  /** Changes nothing: all figures are always there. */
+  readonly all?: boolean | undefined;
+  /**
+   * The figures of announcements to the local network. Here one sweep makes both kinds, and its figures are those of either; a NodeError
+   * while announcements are made block by block.
+   */
+  readonly lan?: boolean | undefined;
+}
+
+/** Announcements go by region (`Sweep`), or block by block (`Legacy`); the other is null. */
+export interface ProvideStats {
+  readonly Sweep: SweepProvideStats | null;
+  readonly Legacy: LegacyProvideStats | null;
+  /** Always false: no table of the whole network is kept. */
+  readonly FullRT: boolean;
+}
+
+export interface ProvideOnceOptions extends CallOptions {
+  /** Also everything below. */
+  readonly recursive?: boolean | undefined;
+}
+
+export interface ProvideApi {
+  /** @throws NodeError while offline, and where announcing is off */
+  stat(options?: ProvideStatOptions): Promise<ProvideStats>;
+  /** Forgets what waits to be announced for the first time, and tells how many CIDs they were. What is announced again stays. */
+  clear(): Promise<number>;
+  /**
+   * Announces blocks that are here, each once, in the background; that they are announced again and again does not follow. Yields the
+   * CIDs that were taken.
+   *
+   * @throws NodeError while offline, where announcing is off, without peers, and for a block that is not here
+   */
+  once(cids: CID | string | readonly (CID | string)[], options?: ProvideOnceOptions): AsyncIterable<CID>;
+  /**
+   * Announces everything now.
+   *
+   * @throws NodeError while offline, where announcing is off, and where it goes by region: then that has a schedule
+   */
+  reprovide(options?: CallOptions): Promise<void>;
+}
+
+export function provideApi(node: LowLevelNode): ProvideApi {
+  const opened = async () => (await node.network()).routing.providing;
+  return {
+    async stat({ lan } = {}) {
+      const providing = await opened();
+      const { sweeper } = providing;
+      if (lan === true && sweeper === undefined) {
+        throw new NodeError("LAN stats only available for Sweep provider with Dual DHT");
+      }
+      if (providing.isOff) throw new NodeError("stats not available with current routing system *node.NoopProvider");
+      return {
+        Sweep: sweeper === undefined ? null : sweepStats(sweeper, providing.waiting()),
+        Legacy: sweeper === undefined ? legacyStats(providing.stat, providing.interval) : null,
+        FullRT: false,
+      };
+    },
+    async clear() {
+      return node.online ? (await opened()).clear() : 0;
+    },
+    async *once(given, { recursive, ...options } = {}) {
+      const signal = callSignal(options);
+      const { routing, libp2p } = await node.network();
+      if (routing.providing.isOff) throw new NodeError("cannot provide: Provide.Enabled is false");
+      if (libp2p.getPeers().length === 0) throw new NodeError("cannot provide: no connected peers");
+      const seen = new CidSet();
+      for (const each of listOf(given)) {
+        const root = typeof each === "string" ? rootOf(each) : each;
+        await requireBlocks(node, [root]);
+        for await (const cid of recursive === true ? below(node, root, seen, signal) : only(root, seen)) {
+          await routing.providing.provideOnce(cid, signal);
+          yield cid;
+        }
+      }
+    },
+    async reprovide(options = {}) {
+      await (await opened()).reprovideByHand(callSignal(options));
+    },
+  };
+}
+
+/** A CID, or a path that is nothing more. @throws NodeError */
+function rootOf(text: string): CID {
+  const shown = quote(text);
+  let path: ReturnType<typeof parsePath>;
+  try {
+    path = parsePath(text);
+    if (path.namespace === "ipns") throw new NodeError(`${shown} is a name`);
+  } catch (cause) {
+    throw failure("PROVIDED_CID_INVALID", { text: shown, reason: (cause as Error).message }, cause);
+  }
+  if (path.segments.length > 0) {
+    const reason = `${shown} points below a root CID, expected a single CID`;
+    throw failure("PROVIDED_CID_INVALID", { text: shown, reason }, new NodeError(reason));
+  }
+  return parseCid(path.root);
+}
+
+async function* only(root: CID, seen: CidSet): AsyncGenerator<CID> {
+  if (seen.add(root)) yield root;
+}
+
+async function* below(node: LowLevelNode, root: CID, seen: CidSet, signal: AbortSignal): AsyncGenerator<CID> {
+  const read = node.reader({ signal });
+  for await (const { cid } of walk(root, { read, seen, signal, skipLeaves: true })) yield cid;
+}

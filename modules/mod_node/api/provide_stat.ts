@@ -1,0 +1,184 @@
+/** The figures of announcements in the form of the client library, which is that of the RPC API. */
+import type { DhtPeer } from "../network/kad/announcer.ts";
+import type { LastReprovide } from "../network/kad/reprovider.ts";
+import { REPLICATION } from "../network/kad/sweep/dht_regions.ts";
+import { cycleAt } from "../network/kad/sweep/regions.ts";
+import type { Sweeper } from "../network/kad/sweep/sweeper.ts";
+import { MAX_DELAY_MS } from "../network/kad/sweep/turns.ts";
+
+/** Times are RFC 3339, of which `0001-01-01T00:00:00Z` is not known; durations are nanoseconds. */
+export interface SweepProvideStats {
+  readonly closed: boolean;
+  readonly connectivity: { readonly status: "online" | "disconnected" | "offline"; readonly since: string };
+  /** New CIDs that wait, the regions that they are in, and regions that failed and are tried again. */
+  readonly queues: {
+    readonly pending_key_provides: number;
+    readonly pending_region_provides: number;
+    readonly pending_region_reprovides: number;
+  };
+  /** CIDs that are announced again and again, and the regions that have some; -1 where an average is not known. */
+  readonly schedule: {
+    readonly keys: number;
+    readonly regions: number;
+    readonly avg_prefix_length: number;
+    readonly next_reprovide_at: string;
+    readonly next_reprovide_prefix: string;
+  };
+  readonly workers: {
+    readonly max: number;
+    readonly active: number;
+    readonly active_periodic: number;
+    readonly active_burst: number;
+    readonly dedicated_periodic: number;
+    readonly dedicated_burst: number;
+    readonly queued_periodic: number;
+    readonly queued_burst: number;
+    readonly max_provide_conns_per_worker: number;
+  };
+  readonly timing: {
+    readonly uptime: number;
+    readonly reprovides_interval: number;
+    readonly cycle_start: string;
+    readonly current_time_offset: number;
+    readonly max_reprovide_delay: number;
+  };
+  readonly operations: {
+    readonly ongoing: {
+      readonly region_provides: number;
+      readonly key_provides: number;
+      readonly region_reprovides: number;
+      readonly key_reprovides: number;
+    };
+    /** Since the start; rates are of one worker. */
+    readonly past: {
+      readonly records_provided: number;
+      readonly keys_provided: number;
+      readonly keys_failed: number;
+      readonly keys_provided_per_minute: number;
+      readonly keys_reprovided_per_minute: number;
+      readonly reprovide_duration: number;
+      readonly avg_keys_per_reprovide: number;
+      readonly regions_reprovided_last_cycle: number;
+    };
+  };
+  /** As the last regions were found. */
+  readonly network: {
+    readonly peers: number;
+    readonly reachable: number;
+    readonly complete_keyspace_coverage: boolean;
+    readonly avg_region_size: number;
+    readonly avg_holders: number;
+    readonly replication_factor: number;
+  };
+}
+
+/** Of announcements block by block. Durations are nanoseconds. */
+export interface LegacyProvideStats {
+  readonly TotalReprovides: number;
+  readonly LastReprovideBatchSize: number;
+  readonly ReprovideInterval: number;
+  readonly AvgReprovideDuration: number;
+  readonly LastReprovideDuration: number;
+  readonly LastRun: string;
+}
+
+const NEVER = "0001-01-01T00:00:00Z";
+
+const timeText = (milliseconds: number | undefined): string =>
+  milliseconds === undefined || milliseconds === 0 ? NEVER : new Date(milliseconds).toISOString();
+
+const nanoseconds = (milliseconds: number): number => Math.round(milliseconds * 1e6);
+
+/** @param waiting multihashes of what waits to be announced for the first time */
+export function sweepStats(sweeper: Sweeper<DhtPeer>, waiting: readonly Uint8Array[]): SweepProvideStats {
+  const { figures, turns, workers, connectivity, settings, clock } = sweeper;
+  const { max, dedicated } = settings.workers;
+  const { active } = workers;
+  return {
+    closed: sweeper.isClosed,
+    connectivity: { status: connectivity.status, since: timeText(connectivity.since) },
+    queues: {
+      pending_key_provides: waiting.length,
+      pending_region_provides: sweeper.regionsOf(waiting),
+      pending_region_reprovides: turns.retries,
+    },
+    schedule: schedule(sweeper),
+    workers: {
+      max,
+      active: active.periodic + active.burst,
+      active_periodic: active.periodic,
+      active_burst: active.burst,
+      dedicated_periodic: dedicated.periodic,
+      dedicated_burst: dedicated.burst,
+      queued_periodic: workers.queued("periodic"),
+      queued_burst: workers.queued("burst"),
+      max_provide_conns_per_worker: settings.connections,
+    },
+    timing: timing(sweeper),
+    operations: {
+      ongoing: {
+        region_provides: figures.ongoing.burst.regions,
+        key_provides: figures.ongoing.burst.keys,
+        region_reprovides: figures.ongoing.periodic.regions,
+        key_reprovides: figures.ongoing.periodic.keys,
+      },
+      past: {
+        records_provided: figures.records,
+        keys_provided: figures.keys,
+        keys_failed: figures.failed,
+        keys_provided_per_minute: figures.perMinute("burst") ?? 0,
+        keys_reprovided_per_minute: figures.perMinute("periodic") ?? 0,
+        reprovide_duration: nanoseconds(figures.periodic?.milliseconds ?? 0),
+        avg_keys_per_reprovide: figures.periodic?.keys ?? 0,
+        regions_reprovided_last_cycle: sweeper.last.regions,
+      },
+    },
+    network: {
+      peers: figures.peers.asked,
+      reachable: figures.peers.reached,
+      complete_keyspace_coverage: turns.isCovered(clock.now()),
+      avg_region_size: figures.regionSize ?? 0,
+      avg_holders: figures.keys === 0 ? 0 : figures.records / figures.keys,
+      replication_factor: REPLICATION,
+    },
+  };
+}
+
+function schedule({ turns, keystore }: Sweeper<DhtPeer>): SweepProvideStats["schedule"] {
+  const { wanted } = turns;
+  const bits = wanted.reduce((sum, { length }) => sum + length, 0);
+  const next = turns.next();
+  return {
+    keys: keystore.size,
+    regions: wanted.length,
+    avg_prefix_length: wanted.length === 0 ? -1 : bits / wanted.length,
+    next_reprovide_at: timeText(next?.at),
+    next_reprovide_prefix: next?.prefix ?? "",
+  };
+}
+
+function timing({ turns, settings, clock, began }: Sweeper<DhtPeer>): SweepProvideStats["timing"] {
+  const now = clock.now();
+  const start = turns.cycle.interval > 0 ? cycleAt(turns.cycle, now) : undefined;
+  return {
+    uptime: nanoseconds(now - began),
+    reprovides_interval: nanoseconds(Math.max(0, settings.interval)),
+    cycle_start: timeText(start),
+    current_time_offset: start === undefined ? 0 : nanoseconds(now - start),
+    max_reprovide_delay: nanoseconds(MAX_DELAY_MS),
+  };
+}
+
+export function legacyStats(
+  { total, averageMs, lastReprovide }: { total: number; averageMs: number; lastReprovide: LastReprovide },
+  interval: number,
+): LegacyProvideStats {
+  return {
+    TotalReprovides: total,
+    LastReprovideBatchSize: lastReprovide.provided,
+    ReprovideInterval: nanoseconds(Math.max(0, interval)),
+    AvgReprovideDuration: nanoseconds(averageMs),
+    LastReprovideDuration: nanoseconds(lastReprovide.durationMs),
+    LastRun: timeText(lastReprovide.at),
+  };
+}

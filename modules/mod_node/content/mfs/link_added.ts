@@ -1,0 +1,79 @@
+/** Links what was added into MFS, with the reference's rules and refusals. */
+import type { CID } from "multiformats/cid";
+import { NodeError } from "../../util/errors.ts";
+import { quote } from "../../util/go/text.ts";
+import { Folder } from "./folder.ts";
+import { lookup, lookupFolder } from "./lookup.ts";
+import type { ChangeOptions, Namespace } from "./namespace.ts";
+import { entryOf, type NamespacePath, nameOf, namespacePath, parentOf } from "./path.ts";
+
+/** A root that was added. */
+export interface AddedRoot {
+  /** Undefined for one that has none. */
+  readonly name: string | undefined;
+  readonly cid: CID;
+  /** Bytes of all blocks below it. */
+  readonly size: number;
+}
+
+/**
+ * Links roots one after the other, as they are given. Where `to` ends with a slash, or is empty, it is a directory that takes all of
+ * them; else it is the path of the only one.
+ */
+export class AddedLinks {
+  readonly #files: Namespace;
+  readonly #to: string;
+  readonly #options: ChangeOptions;
+  #any = false;
+
+  constructor(files: Namespace, to: string, options: ChangeOptions) {
+    this.#files = files;
+    this.#to = to === "" ? "/" : to;
+    this.#options = options;
+  }
+
+  /** @throws NodeError, its text begins with `to-files: ` */
+  async link({ name, cid, size }: AddedRoot): Promise<void> {
+    await explained("to-files: ", async () => {
+      if (name === undefined) throw new NodeError("cannot add unnamed files to MFS");
+      const dest = namespacePath(this.#to);
+      await this.#files.change(this.#options, async (root) => {
+        const place = await this.#place(root, dest, name);
+        const folder = await lookupFolder(root, parentOf(place));
+        await explained(`cannot put node in path ${quote(place.text)}: `, () =>
+          folder.add({ name: nameOf(place), cid, size }),
+        );
+      });
+      this.#any = true;
+    });
+  }
+
+  async #place(root: Folder, dest: NamespacePath, name: string): Promise<NamespacePath> {
+    const text = quote(dest.text);
+    if (dest.trailingSlash || dest.segments.length === 0) {
+      const found = await lookup(root, dest).catch(absent(`MFS destination directory ${text} does not exist`));
+      if (!(found instanceof Folder)) throw new NodeError(`MFS destination ${text} is not a directory`);
+      return entryOf(dest, name);
+    }
+    if (this.#any) throw new NodeError(`MFS destination is a file: only one entry can be copied to ${text}`);
+    const above = parentOf(dest);
+    await lookup(root, above).catch(absent(`MFS destination parent ${text} ${quote(above.text)} does not exist`));
+    return dest;
+  }
+}
+
+/** Puts before the texts of the node's failures what they are about. */
+async function explained(what: string, run: () => Promise<void>): Promise<void> {
+  try {
+    await run();
+  } catch (error) {
+    if (!(error instanceof NodeError)) throw error;
+    const { code, kind, message } = error;
+    throw new NodeError(`${what}${message}`, { code, kind, cause: error });
+  }
+}
+
+const absent = (what: string) => (error: unknown) => {
+  if (!(error instanceof NodeError)) throw error;
+  throw new NodeError(`${what}: ${error.message}`, { cause: error });
+};

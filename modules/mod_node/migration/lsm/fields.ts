@@ -1,0 +1,76 @@
+/** What the files of LevelDB and of Pebble have in common: numbers, texts and checksums. */
+
+/** A file of a database that does not hold what it must; the message names the file. */
+export class DatabaseDamaged extends Error {
+  override readonly name = "DatabaseDamaged";
+}
+
+const castagnoli = 0x82f63b78;
+const crcTable = Int32Array.from({ length: 256 }, (_, byte) => {
+  let value = byte;
+  for (let bit = 0; bit < 8; bit += 1) value = value & 1 ? (value >>> 1) ^ castagnoli : value >>> 1;
+  return value;
+});
+
+/** CRC-32C as LevelDB stores it: rotated, plus a constant, since a checksum of checksums says little. */
+export function maskedCrc(bytes: Uint8Array): number {
+  let crc = -1;
+  for (let at = 0; at < bytes.length; at += 1) {
+    crc = (crc >>> 8) ^ (crcTable[(crc ^ (bytes[at] as number)) & 0xff] as number);
+  }
+  const whole = ~crc >>> 0;
+  return (((whole >>> 15) | (whole << 17)) + 0xa282ead8) >>> 0;
+}
+
+/** Where a block is in a table. */
+export interface Handle {
+  readonly offset: number;
+  readonly size: number;
+}
+
+/** Reads one field after the other. Every method throws DatabaseDamaged past the end. */
+export class Fields {
+  readonly #bytes: Uint8Array;
+  at: number;
+
+  constructor(bytes: Uint8Array, at = 0) {
+    this.#bytes = bytes;
+    this.at = at;
+  }
+
+  get atEnd(): boolean {
+    return this.at >= this.#bytes.length;
+  }
+
+  /** Bytes with their length before them. */
+  text(): Uint8Array {
+    return this.take(this.varint());
+  }
+
+  take(length: number): Uint8Array {
+    const end = this.at + length;
+    if (end > this.#bytes.length) throw new DatabaseDamaged("a list is cut off");
+    const taken = this.#bytes.subarray(this.at, end);
+    this.at = end;
+    return taken;
+  }
+
+  byte(): number {
+    const byte = this.#bytes[this.at++];
+    if (byte === undefined) throw new DatabaseDamaged("a list is cut off");
+    return byte;
+  }
+
+  varint(): number {
+    let value = 0;
+    for (let scale = 1; ; scale *= 128) {
+      const byte = this.byte();
+      value += (byte & 0x7f) * scale;
+      if (byte < 0x80) return value;
+    }
+  }
+
+  handle(): Handle {
+    return { offset: this.varint(), size: this.varint() };
+  }
+}

@@ -1,0 +1,216 @@
+/**
+ * Reads a Pebble, the database of Kubo's `pebbleds`, as it is on the disk. Nothing is written, not even a lock: whoever
+ * opens it sees to it that nobody else has it open.
+ */
+import { readdir, readFile } from "node:fs/promises";
+import { join } from "node:path";
+import { DatabaseDamaged } from "../lsm/fields.ts";
+import { compareEntries, type Entry, type Tombstone } from "./entry.ts";
+import { type Changes, readLog } from "./log.ts";
+import { readManifest, type TableFile } from "./manifest.ts";
+import { Table } from "./table.ts";
+
+/** Versions of the format that are read: from the first that Pebble 2 opens to that of Kubo 0.43. */
+const [oldestFormat, newestFormat] = [13, 24];
+const bytewise = "leveldb.BytewiseComparator";
+
+export interface KeyRange {
+  readonly gte: string;
+  readonly lt: string;
+}
+
+/** Whether a folder with files of these names has one. */
+export const isPebble = (names: readonly string[]): boolean => markIn(names, "manifest") !== undefined;
+
+/** Its keys and values. Methods throw DatabaseDamaged for what cannot be read. */
+export class PebbleDatabase {
+  readonly #folder: string;
+  /** Tables whose keys overlap, and the latest change may be in any: one list for each. Others, in order. */
+  readonly #runs: readonly (readonly TableFile[])[];
+  /** In order. */
+  readonly #recent: readonly Entry[];
+  readonly #tombstones: readonly Tombstone[];
+
+  private constructor(folder: string, tables: readonly TableFile[], { entries, tombstones }: Changes) {
+    this.#folder = folder;
+    this.#runs = runsOf(tables);
+    this.#recent = entries.sort(compareEntries);
+    this.#tombstones = tombstones;
+  }
+
+  /** @throws DatabaseDamaged */
+  static async open(folder: string): Promise<PebbleDatabase> {
+    const names = await namesIn(folder);
+    const manifest = markIn(names, "manifest");
+    if (manifest === undefined) throw new DatabaseDamaged(`${folder} has no Pebble`);
+    const format = Number(markIn(names, "format-version"));
+    if (!(format >= oldestFormat && format <= newestFormat)) {
+      throw new DatabaseDamaged(
+        `${folder} has the format ${format}; this node reads ${oldestFormat} to ${newestFormat}, that of Kubo 0.43`,
+      );
+    }
+    const path = join(folder, manifest);
+    const { comparer, firstLog, tables } = readManifest(path, await needed(path));
+    if (comparer !== bytewise) throw new DatabaseDamaged(`${path} says that keys are ordered by ${comparer}`);
+    const changes = await readLogs(folder, names, firstLog);
+    for (const { number } of tables) {
+      const table = await Table.open(tablePath(folder, number));
+      for (const tombstone of table.tombstones) changes.tombstones.push(tombstone);
+      await table.close();
+    }
+    return new PebbleDatabase(folder, tables, changes);
+  }
+
+  async get(key: string): Promise<Uint8Array | undefined> {
+    for await (const [, value] of this.iterator({ gte: key, lt: `${key}\0` })) return value;
+    return undefined;
+  }
+
+  /** In order. */
+  async *iterator({ gte, lt }: KeyRange): AsyncGenerator<[key: string, value: Uint8Array]> {
+    const [from, to] = [Buffer.from(gte), Buffer.from(lt)];
+    const sources = [new Source([this.#recent][Symbol.iterator](), from)];
+    for (const run of this.#runs) sources.push(new Source(this.#blocksOf(run, from, to), from));
+    try {
+      let before: Buffer | undefined;
+      for (let source = await first(sources); source !== undefined; source = await first(sources)) {
+        const entry = source.take();
+        if (Buffer.compare(entry.key, to) >= 0) return;
+        // The latest change of a key comes first, and counts.
+        if (before !== undefined && entry.key.equals(before)) continue;
+        before = entry.key;
+        if (entry.value !== undefined && !this.#isCovered(entry)) yield [entry.key.toString(), entry.value];
+      }
+    } finally {
+      for (const source of sources) await source.close();
+    }
+  }
+
+  async *#blocksOf(run: readonly TableFile[], from: Buffer, to: Buffer): AsyncGenerator<readonly Entry[]> {
+    for (const { number, smallest, largest } of run) {
+      if (Buffer.compare(largest, from) < 0 || Buffer.compare(smallest, to) >= 0) continue;
+      const table = await Table.open(tablePath(this.#folder, number));
+      try {
+        yield* table.blocks(from);
+      } finally {
+        await table.close();
+      }
+    }
+  }
+
+  #isCovered({ key, sequence }: Entry): boolean {
+    return this.#tombstones.some(
+      (each) => each.sequence > sequence && Buffer.compare(each.start, key) <= 0 && Buffer.compare(key, each.end) < 0,
+    );
+  }
+}
+
+/** Changes in order that come by block. */
+class Source {
+  readonly #blocks: Iterator<readonly Entry[]> | AsyncIterator<readonly Entry[]>;
+  readonly #from: Buffer;
+  #block: readonly Entry[] = [];
+  #at = 0;
+
+  constructor(blocks: Iterator<readonly Entry[]> | AsyncIterator<readonly Entry[]>, from: Buffer) {
+    this.#blocks = blocks;
+    this.#from = from;
+  }
+
+  /** The next from `from` on; a promise where a block has to be read. */
+  peek(): Entry | undefined | Promise<Entry | undefined> {
+    const entry = this.#block[this.#at];
+    return entry === undefined || Buffer.compare(entry.key, this.#from) < 0 ? this.#seek() : entry;
+  }
+
+  take(): Entry {
+    return this.#block[this.#at++] as Entry;
+  }
+
+  async close(): Promise<void> {
+    await this.#blocks.return?.();
+  }
+
+  async #seek(): Promise<Entry | undefined> {
+    for (;;) {
+      const found = this.#block.findIndex((entry, at) => at >= this.#at && Buffer.compare(entry.key, this.#from) >= 0);
+      if (found >= 0) {
+        this.#at = found;
+        return this.#block[found];
+      }
+      const next = await this.#blocks.next();
+      this.#at = 0;
+      this.#block = next.done === true ? [] : next.value;
+      if (next.done === true) return undefined;
+    }
+  }
+}
+
+/** The one whose change is to be looked at next; undefined when nothing is left. */
+async function first(sources: readonly Source[]): Promise<Source | undefined> {
+  let least: Source | undefined;
+  let leastEntry: Entry | undefined;
+  for (const source of sources) {
+    const found = source.peek();
+    const entry = found instanceof Promise ? await found : found;
+    if (entry === undefined || (leastEntry !== undefined && compareEntries(leastEntry, entry) <= 0)) continue;
+    least = source;
+    leastEntry = entry;
+  }
+  return least;
+}
+
+/** Tables of the first level may overlap; those of one deeper level do not. */
+function runsOf(tables: readonly TableFile[]): TableFile[][] {
+  const runs = tables.filter(({ level }) => level === 0).map((table) => [table]);
+  const deeper = Map.groupBy(
+    tables.filter(({ level }) => level > 0),
+    ({ level }) => level,
+  );
+  for (const run of deeper.values()) {
+    runs.push(run.sort((one, other) => Buffer.compare(one.smallest, other.smallest)));
+  }
+  return runs;
+}
+
+/** Those that are needed, the earliest first; only the last may have been cut off by a crash. */
+async function readLogs(folder: string, names: readonly string[], firstLog: number): Promise<Changes> {
+  const changes: Changes = { entries: [], tombstones: [] };
+  const logs = names.flatMap((name) => {
+    const [, number, part] = /^(\d+)(-\d+)?\.log$/.exec(name) ?? [];
+    return number === undefined || Number(number) < firstLog ? [] : [{ name, number: Number(number), part }];
+  });
+  logs.sort((one, other) => one.number - other.number);
+  for (const { name, number, part } of logs) {
+    if (part !== undefined) throw new DatabaseDamaged(`${folder} has ${name}: logs in parts are not read here`);
+    const path = join(folder, name);
+    const mayEndEarly = number === logs.at(-1)?.number;
+    readLog(path, await needed(path), { log: number, mayEndEarly }, changes);
+  }
+  return changes;
+}
+
+const tablePath = (folder: string, number: number): string => join(folder, `${number.toString().padStart(6, "0")}.sst`);
+
+/** What the latest file `marker.NAME.NUMBER.VALUE` says. */
+function markIn(names: readonly string[], mark: string): string | undefined {
+  let found: { readonly number: number; readonly value: string } | undefined;
+  for (const name of names) {
+    const [, named, number, value = ""] = /^marker\.([^.]+)\.(\d+)\.(.+)$/.exec(name) ?? [];
+    if (named === mark && Number(number) > (found?.number ?? -1)) found = { number: Number(number), value };
+  }
+  return found?.value;
+}
+
+async function namesIn(folder: string): Promise<string[]> {
+  return readdir(folder).catch((error: NodeJS.ErrnoException) => {
+    if (error.code === "ENOENT") return [];
+    throw error;
+  });
+}
+
+async function needed(path: string): Promise<Buffer> {
+  return readFile(path).catch((error: NodeJS.ErrnoException) => {
+    throw error.code === "ENOENT" ? new DatabaseDamaged(`${path} is missing`) : error;
+  });
+}

@@ -1,0 +1,32 @@
+/** What was changed last in a Pebble, and is in no table yet: batches in its logs. Source: Pebble's `batchrepr`. */
+import { DatabaseDamaged, Fields } from "../lsm/fields.ts";
+import { type Entry, entryOf, kinds, type Tombstone } from "./entry.ts";
+import { type JournalOptions, journalRecords } from "./journal.ts";
+
+/** The number of the first change (8 bytes), and how many there are (4). */
+const headLength = 12;
+/** Changes that have a value. */
+const valued: ReadonlySet<number> = new Set([kinds.set, kinds.rangeDelete, kinds.deleteSized]);
+
+export interface Changes {
+  readonly entries: Entry[];
+  readonly tombstones: Tombstone[];
+}
+
+/** Adds to `changes` what is in a log; `path` is for errors. @throws DatabaseDamaged */
+export function readLog(path: string, log: Buffer, options: JournalOptions, changes: Changes): void {
+  for (const batch of journalRecords(path, log, options)) {
+    if (batch.length < headLength) throw new DatabaseDamaged(`${path} is damaged: a batch is cut off`);
+    let sequence = Number(batch.readBigUInt64LE(0));
+    const read = new Fields(batch, headLength);
+    while (!read.atEnd) {
+      const kind = read.byte();
+      const key = Buffer.from(read.text());
+      const value = valued.has(kind) ? Buffer.from(read.text()) : Buffer.alloc(0);
+      if (kind === kinds.logData) continue;
+      if (kind === kinds.rangeDelete) changes.tombstones.push({ start: key, end: value, sequence });
+      else changes.entries.push(entryOf(key, { sequence, kind }, value));
+      sequence += 1;
+    }
+  }
+}

@@ -1,0 +1,65 @@
+/**
+ * Keys of Kubo 0.43 that have no effect here, each with the reason. They are kept, read and written as any other; whatever is below
+ * one belongs to it. The table on the reference page is derived from this one.
+ */
+import { isObject, type JsonObject } from "./json.ts";
+import { laterKeys } from "./later_keys.ts";
+
+const sameAlways = "Nothing to choose: ";
+
+export const keptKeys: Readonly<Record<string, string>> = {
+  "AutoConf.URL": "Nothing is fetched: `auto` stands for what is built in.",
+  "AutoConf.RefreshInterval": "Nothing is fetched: `auto` stands for what is built in.",
+  "AutoConf.TLSInsecureSkipVerify": "Nothing is fetched: `auto` stands for what is built in.",
+  AutoTLS: "Certificates are gotten by the module host (`acme_hosts`), not by the node.",
+  "Bitswap.Libp2pEnabled": `${sameAlways}blocks are always exchanged with peers.`,
+  "Bitswap.ServerEnabled": `${sameAlways}what is here is always served to peers.`,
+  "Datastore.BlockKeyCacheSize": "The block store has an index of its own.",
+  "Datastore.WriteThrough": `${sameAlways}blocks are always written through.`,
+  "DNS.MaxCacheTTL": "Answers of resolvers are not kept.",
+  "Experimental.GatewayOverLibp2p": "The gateway is served over HTTP only.",
+  "Experimental.OptimisticProvide": "Announcements go by region of the key space.",
+  "Experimental.OptimisticProvideJobsPoolSize": "Announcements go by region of the key space.",
+  "Gateway.AllowCodecConversion": "The gateway serves each block in its own codec, and the conversions of go-ipfs 0.9.",
+  "Gateway.DiagnosticServiceURL": "Pages of errors lead to no other service.",
+  "Import.BatchMaxNodes": "Blocks are written in batches that the store sizes.",
+  "Import.BatchMaxSize": "Blocks are written in batches that the store sizes.",
+  "Internal.MFSNoFlushLimit": "Changes of files are safe when they are answered, flushed or not: there is no limit.",
+  "Internal.ShutdownTimeout": "Calls that still run when the node ends are aborted after two seconds.",
+  Internal: "Of the insides of Kubo.",
+  "Mounts.MFS": "The namespace is not mounted by itself.",
+  "Mounts.StoreMode": "Files that are mounted do not change modes.",
+  "Mounts.StoreMtime": "Files that are mounted do not change times.",
+  "Provide.BloomFPRate": `${sameAlways}what is announced is known exactly.`,
+  "Provider.Enabled": "Superseded by `Provide`.",
+  "Provider.WorkerCount": "Superseded by `Provide`.",
+  "Pubsub.SeenMessagesTTL": "How long a message is known as seen is built in.",
+  "Pubsub.SeenMessagesStrategy": "How long a message is known as seen is built in.",
+  "Routing.IgnoreProviders": "All providers are asked.",
+  "Routing.LoopbackAddressesOnLanDHT": "Peers of one machine find each other by their addresses.",
+  "Swarm.ConnMgr.SilencePeriod": "How often connections are counted is built in.",
+  "Swarm.RelayClient.StaticRelays": "Relays are found among the peers.",
+  "Swarm.RelayService": "The bounds of relays are built in.",
+  "Swarm.ResourceMgr.Allowlist": "The limits hold for all peers.",
+  "Swarm.Transports.Network.WebRTCDirect": "There is no such transport.",
+  "Swarm.Transports.Network.WebTransport": "There is no such transport.",
+  "Version.SwarmCheckEnabled": "Versions of peers are only looked at by `version/check`.",
+  "Version.SwarmCheckPercentThreshold": "Versions of peers are only looked at by `version/check`.",
+};
+
+const paths = [...Object.keys(keptKeys), ...Object.keys(laterKeys)];
+
+/** Whether Kubo has the key, or keys below it, of which version 0.9 knows nothing. */
+export const isOfKubo = (path: string): boolean =>
+  paths.some(
+    (each) => each === path || each.startsWith(`${path}.`) || (each in keptKeys && path.startsWith(`${each}.`)),
+  );
+
+/** Keys below `Import` are shown as null where nothing is said, as Kubo does: by the names of those that this node knows. */
+export function withNulls(document: JsonObject, known: readonly string[]): JsonObject {
+  const { Import } = document;
+  if (Import !== undefined && !isObject(Import)) return document;
+  const names = [...known, ...Object.keys(keptKeys)].filter((path) => path.startsWith("Import."));
+  const nulls = Object.fromEntries(names.map((path) => [path.slice("Import.".length), null]));
+  return { ...document, Import: { ...nulls, ...Import } };
+}

@@ -1,0 +1,90 @@
+/**
+ * What V8 and Node tell of a running process, for whoever looks for the cause of a slow one. Contents of the memory, which
+ * hold keys, are not among it.
+ */
+import { Session } from "node:inspector/promises";
+import { setTimeout as delay } from "node:timers/promises";
+import { getHeapSpaceStatistics, getHeapStatistics } from "node:v8";
+import { NodeError } from "./errors.ts";
+import { ownPackage } from "./packages.ts";
+import { versionFacts } from "./version.ts";
+import type { ZipEntry } from "./zip.ts";
+
+export interface ProfileSettings {
+  /** What to collect, by the names that Kubo has. */
+  readonly collectors: readonly string[];
+  /** Milliseconds for which samples are taken; 0: none are. */
+  readonly milliseconds: number;
+  readonly signal: AbortSignal;
+}
+
+type Collect = (settings: ProfileSettings) => Promise<ZipEntry> | ZipEntry;
+
+const json = (name: string, content: unknown): ZipEntry => ({
+  name,
+  content: Buffer.from(`${JSON.stringify(content, undefined, 2)}\n`),
+});
+
+/** Collectors that need time. */
+const sampling: Readonly<Record<string, Collect>> = {
+  cpu: ({ milliseconds, signal }) =>
+    sampled("cpu.cpuprofile", async (session) => {
+      await session.post("Profiler.enable");
+      await session.post("Profiler.start");
+      await delay(milliseconds, undefined, { signal });
+      return (await session.post("Profiler.stop")).profile;
+    }),
+  allocs: ({ milliseconds, signal }) =>
+    sampled("allocs.heapprofile", async (session) => {
+      await session.post("HeapProfiler.startSampling");
+      await delay(milliseconds, undefined, { signal });
+      return (await session.post("HeapProfiler.stopSampling")).profile;
+    }),
+};
+
+const atOnce: Readonly<Record<string, Collect>> = {
+  version: async () => {
+    const { name, version } = await ownPackage();
+    const { system } = versionFacts();
+    return json("version.json", { Program: name, Version: version, System: system, ...process.versions });
+  },
+  heap: () =>
+    json("heap.json", { memory: process.memoryUsage(), ...getHeapStatistics(), spaces: getHeapSpaceStatistics() }),
+  "goroutines-stack": () => {
+    const counts = Object.entries(Object.groupBy(process.getActiveResourcesInfo(), (kind) => kind));
+    return json("resources.json", Object.fromEntries(counts.map(([kind, all = []]) => [kind, all.length])));
+  },
+};
+
+/** Of Go's runtime, without a counterpart in Node. */
+const WITHOUT = ["goroutines-pprof", "bin", "mutex", "block", "trace"];
+
+/** All names that are known; those without a counterpart collect nothing, and `left_out.json` names them. */
+export const collectorNames: readonly string[] = [...Object.keys(atOnce), ...Object.keys(sampling), ...WITHOUT];
+
+/** The files of a profile; those that take samples do so at the same time. @throws NodeError for an unknown collector */
+export async function* profile(settings: ProfileSettings): AsyncGenerator<ZipEntry, void, undefined> {
+  const { collectors, milliseconds } = settings;
+  const asked = [...new Set(collectors)];
+  const odd = asked.find((name) => !collectorNames.includes(name));
+  if (odd !== undefined) throw new NodeError(`unknown collector '${odd}'`);
+  for (const name of asked) {
+    const collect = atOnce[name];
+    if (collect !== undefined) yield collect(settings);
+  }
+  const left = asked.filter((name) => WITHOUT.includes(name));
+  if (left.length > 0) yield json("left_out.json", { "not in Node.js": left });
+  if (milliseconds <= 0) return;
+  const running = asked.flatMap((name) => sampling[name]?.(settings) ?? []);
+  yield* await Promise.all(running);
+}
+
+async function sampled(name: string, sample: (session: Session) => Promise<unknown>): Promise<ZipEntry> {
+  const session = new Session();
+  session.connect();
+  try {
+    return { name, content: Buffer.from(JSON.stringify(await sample(session))) };
+  } finally {
+    session.disconnect();
+  }
+}

@@ -1,0 +1,128 @@
+import { announceKeys } from "#node/network/kad/sweep/announce.ts";
+import { Figures } from "#node/network/kad/sweep/figures.ts";
+import { kadIdOf, Lookups } from "#node/network/kad/sweep/keyspace.ts";
+import { sweepKey } from "#node/network/kad/sweep/keystore.ts";
+import { Sweeper } from "#node/network/kad/sweep/sweeper.ts";
+import { memoryMetadata } from "#node/storage/metadata/memory.ts";
+import { SimulatedDht, type SimulatedPeer, type Traffic } from "#test/support/network/simulated_dht.ts";
+import { VirtualClock } from "#test/support/virtual_clock.ts";
+
+/** Keys that are announced one by one: they stand for all. */
+const SAMPLE = 2000;
+/** As the node announces block by block. */
+const ONE_BY_ONE_WORKERS = 8;
+const MINUTE_MS = 60_000;
+const HOUR_MS = 60 * MINUTE_MS;
+
+export interface Announced {
+  readonly traffic: Readonly<Traffic>;
+  /** Milliseconds of the simulated time, and of CPU of this process. */
+  readonly time: number;
+  readonly cpu: number;
+}
+
+const keyOf = (number: number): Uint8Array =>
+  Buffer.concat([Buffer.from([0x12, 32]), kadIdOf(Buffer.from(`key ${number}`))]);
+
+async function measure(
+  peers: number,
+  work: (dht: SimulatedDht, clock: VirtualClock) => Promise<unknown>,
+): Promise<Announced> {
+  const clock = new VirtualClock();
+  const dht = new SimulatedDht({ peers, clock });
+  const [began, cpu] = [clock.now(), process.cpuUsage()];
+  let end: number | undefined;
+  const working = work(dht, clock).then(() => {
+    end = clock.now();
+  });
+  while (end === undefined) await Promise.race([clock.pass(MINUTE_MS), working]);
+  const spent = process.cpuUsage(cpu);
+  return { traffic: dht.traffic, time: end - began, cpu: (spent.user + spent.system) / 1000 };
+}
+
+/** All keys once, by region, as fast as sixteen workers can. */
+export const byRegion = (peers: number, keys: number): Promise<Announced> =>
+  measure(peers, async (dht, clock) => {
+    const metadata = memoryMetadata();
+    const sweeper = new Sweeper<SimulatedPeer>({
+      metadata,
+      hostMetadata: metadata,
+      clock,
+      log: { write: (_system, _level, text) => console.error(text) },
+      settings: () => ({
+        interval: 22 * HOUR_MS,
+        resumes: true,
+        workers: { max: 16, dedicated: { periodic: 2, burst: 0 } },
+        connections: 20,
+        batchSize: 16_384,
+        offlineAfter: HOUR_MS,
+        sendTimeout: 10_000,
+      }),
+      network: () => dht,
+      source: () => ({
+        name: "all",
+        async *keys() {
+          for (let number = 0; number < keys; number += 1) yield keyOf(number);
+        },
+      }),
+    });
+    await sweeper.run();
+    if (sweeper.last.provided < keys) throw new Error(`${sweeper.last.provided} of ${keys} keys were announced`);
+  });
+
+/** So many keys, a lookup each, eight at a time. */
+export const oneByOne = (peers: number, keys: number): Promise<Announced> =>
+  measure(peers, async (dht, clock) => {
+    const figures = new Figures(() => clock.now());
+    const { signal } = new AbortController();
+    const announcing = {
+      network: dht,
+      lookups: new Lookups(),
+      replication: 20,
+      connections: 20,
+      figures,
+      signal,
+      manyPeers: true,
+    };
+    const left = Array.from({ length: keys }, (_, number) => number).values();
+    const worker = async () => {
+      for (const number of left) await announceKeys([sweepKey(keyOf(number))], announcing);
+    };
+    await Promise.all(Array.from({ length: ONE_BY_ONE_WORKERS }, worker));
+  });
+
+/**
+ * What announcing takes by region, and one by one, in a simulated DHT on a clock of its own: 100 ms there and back, 300 ms to open a connection,
+ * 900 connections that are kept, one megabyte a second on a stream. One by one a sample is announced, which stands for all.
+ */
+export async function benchProvide({ blocks = 1_000_000, peers = 10_000 } = {}): Promise<void> {
+  const swept = await byRegion(peers, blocks);
+  const sample = Math.min(SAMPLE, blocks);
+  const sampled = await oneByOne(peers, sample);
+  const scale = blocks / sample;
+  const count = (value: number) => Math.round(value).toLocaleString("en-US");
+  const row = (name: string, of: (each: Announced) => number, shown: (value: number) => string) => {
+    const [one, other] = [of(swept), of(sampled) * scale];
+    console.log(`| ${name} | ${shown(one)} | ${shown(other)} | ${(other / one).toFixed(1)} |`);
+  };
+  console.log(
+    `\n${count(blocks)} keys, ${count(peers)} peers; one by one ${count(sample)} keys, times ${count(scale)}\n`,
+  );
+  console.log("| | by region | one by one | times |");
+  console.log("|---|---|---|---|");
+  row("lookups", ({ traffic }) => traffic.lookups, count);
+  row("requests for closer peers", ({ traffic }) => traffic.queries, count);
+  row("connections opened", ({ traffic }) => traffic.connections, count);
+  row("provider records", ({ traffic }) => traffic.records, count);
+  row(
+    "GB",
+    ({ traffic }) => traffic.bytes / 1e9,
+    (value) => value.toFixed(1),
+  );
+  row(
+    "minutes, with all workers",
+    ({ time }) => time / MINUTE_MS,
+    (value) => value.toFixed(1),
+  );
+  console.log(`\n${(swept.cpu / 1000).toFixed(1)} s of CPU of this process by region, the simulation included`);
+}

@@ -1,0 +1,41 @@
+/** Clients of a server whose certificate nobody has signed, and whose answers are numbers. */
+import { connect as connectHttp2 } from "node:http2";
+import { request as secureRequest } from "node:https";
+
+interface Client {
+  readonly localAddress?: string;
+  readonly cookie?: string;
+}
+
+/** What each path answers, on one connection of its own. */
+export async function numberByHttp2(
+  port: number,
+  paths: readonly string[],
+  { localAddress, cookie }: Client,
+): Promise<number[]> {
+  const session = connectHttp2(`https://127.0.0.1:${port}`, { rejectUnauthorized: false, localAddress } as object);
+  session.on("error", () => undefined);
+  try {
+    const asked = paths.map(async (path) => {
+      let text = "";
+      for await (const piece of session.request({ ":path": path, ...(cookie && { cookie }) })) text += piece;
+      return Number(text);
+    });
+    return await Promise.all(asked);
+  } finally {
+    session.close();
+  }
+}
+
+/** By HTTP/1.1. */
+export function numberByTls(port: number, path: string, { localAddress, cookie }: Client): Promise<number> {
+  const options = { port, host: "127.0.0.1", path, localAddress, headers: { ...(cookie && { cookie }) }, agent: false };
+  return new Promise((resolve, reject) => {
+    const sent = secureRequest({ ...options, rejectUnauthorized: false }, async (answer) => {
+      let text = "";
+      for await (const piece of answer) text += piece;
+      resolve(Number(text));
+    });
+    sent.on("error", reject).end();
+  });
+}

@@ -1,0 +1,47 @@
+/** The store that several hosts share, as the dashboard shows it. */
+import assert from "node:assert/strict";
+import { test } from "node:test";
+import type { NodeStore } from "#modules/mod_http_admin_node/types.ts";
+import { FaultyHttp } from "#test/support/engines/faulty_http.ts";
+import { noSharedStore, sharedStore } from "#test/support/engines/shared_store.ts";
+import { eventually } from "#test/support/eventually.ts";
+import { startNode } from "./support.ts";
+
+test("a shared store is told with its engines, what was asked of it and the last collection, and which of both is away", {
+  skip: noSharedStore,
+}, async (t) => {
+  const { settings } = await sharedStore();
+  await using proxy = await FaultyHttp.start(settings.endpoint);
+  const node_store = { ...settings, endpoint: proxy.endpoint, cache: 2 ** 24 };
+  const host = await startNode({ config: { node_store } });
+  t.after(() => host.stop());
+  await host.node.open();
+  await host.node.add("of a shared store");
+  for await (const _removed of host.node.repo.gc());
+  const told = await host.get<NodeStore>("/node/store");
+  assert.equal(told.is_shared, true);
+  const [objects, database] = told.engines ?? [];
+  assert.deepEqual(objects, { kind: "objects", place: `${settings.s3}/` });
+  assert.match(database?.place ?? "", /^127\.0\.0\.1:\d+$/);
+  assert.equal(database?.problem, undefined);
+  assert.equal(told.cache?.limit, 2 ** 24);
+  assert.ok((told.cache?.size ?? 0) > 0);
+  assert.ok(told.requests?.some(({ kind, count }) => kind === "put" && count > 0));
+  assert.ok((told.commits?.count ?? 0) > 0);
+  assert.equal(told.last_gc?.removed, 0);
+  assert.doesNotMatch(JSON.stringify(told), /postgres@|password|secret/i);
+  proxy.choose = () => "reset";
+  await assert.rejects(host.node.add("not stored"));
+  await eventually("the object store is told to be away", async () => {
+    const { engines = [] } = await host.get<NodeStore>("/node/store");
+    return engines[0]?.problem !== undefined && engines[1]?.problem === undefined;
+  });
+  proxy.choose = () => undefined;
+});
+
+test("where a node has its store to itself nothing of another one is told", async (t) => {
+  const host = await startNode();
+  t.after(() => host.stop());
+  await host.node.open();
+  assert.deepEqual(await host.get<NodeStore>("/node/store"), { is_shared: false });
+});

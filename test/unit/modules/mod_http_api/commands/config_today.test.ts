@@ -1,0 +1,96 @@
+/** The configuration as Kubo 0.43 reads and writes it. What it answers was asked of that program. */
+import assert from "node:assert/strict";
+import { after, before, test } from "node:test";
+import { type RpcHost, startRpc } from "./support.ts";
+
+let host: RpcHost;
+before(async () => {
+  host = await startRpc({ api_level: "0.43" });
+});
+after(() => host.stop());
+
+const set = (key: string, value: unknown) =>
+  host.value(`config?arg=${key}&arg=${encodeURIComponent(JSON.stringify(value))}&json=true`);
+const get = async (key: string, more = "") => (await host.value(`config?arg=${key}${more}`)).Value;
+
+test("only keys that there are can be set, those of Kubo without effect here among them", async () => {
+  for (const [key, value] of [
+    ["Provide.Enabled", false],
+    ["Pubsub.Enabled", true],
+    ["Swarm.ResourceMgr.Allowlist", ["/ip4/127.0.0.1"]],
+    ["Internal.MFSNoFlushLimit", 3],
+    ["Ipns.MaxCacheTTL", "1m0s"],
+    ["Swarm.EnableHolePunching", false],
+    ["Routing.AcceleratedDHTClient", true],
+  ] as const) {
+    assert.deepEqual(await set(key, value), { Key: key, Value: value });
+    assert.deepEqual(await get(key), value);
+  }
+  await set("Pubsub.Enabled", null);
+  for (const [key, missing] of [
+    ["Mine", "Mine"],
+    ["Mine.Too", "Mine"],
+    ["Import.Mine", "Import.Mine"],
+    ["Swarm.ConnMgr.Mine", "Swarm.ConnMgr.Mine"],
+  ]) {
+    const text = `failed to set config value: ${missing} not found (maybe use --json?)`;
+    assert.deepEqual(await host.failure(`config?arg=${key}&arg=1&json=true`), [500, text]);
+    assert.deepEqual(await host.failure(`config?arg=${key}`), [
+      500,
+      `failed to get config value: "${missing} not found"`,
+    ]);
+  }
+  assert.equal(await get("Import.BatchMaxNodes"), null);
+  assert.match(
+    String((await host.failure("config?arg=Identity.PeerID&arg=x"))[1]),
+    /^cannot set Identity\.PeerID to a value/,
+  );
+});
+
+test("a document that replaces the present one leaves what it does not say", async () => {
+  await set("Gateway.RootRedirect", "/kept");
+  const document = JSON.stringify({ Gateway: { NoFetch: true }, Import: { CidVersion: 1 } });
+  assert.equal((await host.call("config/replace", { document })).status, 200);
+  assert.equal(await get("Gateway.RootRedirect"), "/kept");
+  assert.equal(await get("Gateway.NoFetch"), true);
+  assert.equal(await get("Import.CidVersion"), 1);
+  await set("Import", null);
+});
+
+test("auto is shown as it is written, or as what it stands for; nothing is looked up for it", async () => {
+  await host.value("config/profile/apply?arg=autoconf-on");
+  assert.deepEqual(await host.value("bootstrap/list"), { Peers: ["auto"] });
+  const { Peers: peers } = await host.value("bootstrap/list?expand-auto=true");
+  assert.ok((peers as string[]).length > 3);
+  assert.deepEqual(await get("Bootstrap", "&expand-auto=true"), peers);
+  assert.deepEqual(await get("Routing.DelegatedRouters", "&expand-auto=true"), []);
+  assert.deepEqual(Object.keys((await get("DNS.Resolvers", "&expand-auto=true")) as object), ["crypto.", "eth."]);
+  assert.deepEqual(await get("DNS.Resolvers"), { ".": "auto" });
+  assert.deepEqual((await host.value("config/show?expand-auto=true")).Bootstrap, peers);
+  assert.deepEqual(await host.failure("config?arg=Bootstrap&arg=x&expand-auto=true"), [
+    500,
+    "--expand-auto can only be used for reading config values, not for setting them",
+  ]);
+  await host.value("config/profile/apply?arg=autoconf-off");
+  for (const call of ["bootstrap/add/default", "bootstrap/add?arg=auto"]) {
+    assert.match(String((await host.failure(call))[1]), /^cannot add default bootstrap peers: AutoConf is disabled/);
+  }
+  assert.deepEqual(await host.failure("bootstrap/add?default=true"), [500, "no bootstrap peers to add"]);
+  await set("AutoConf.Enabled", true);
+  assert.deepEqual(await host.value("bootstrap/add?arg=auto"), { Peers: ["auto"] });
+  await host.value("bootstrap/rm/all");
+});
+
+test("blocks, nodes and written files go by Import", async () => {
+  await set("Import.HashFunction", "sha2-512");
+  assert.match((await host.call("block/put", { a: "abcdef" })).text, /"Key":"bafkrgq/);
+  assert.match((await host.call("dag/put", { a: "{}" })).text, /"\/":"bafyrgq/);
+  await set("Import", null);
+});
+
+test("announcing is switched off and on by a profile", async () => {
+  await host.value("config/profile/apply?arg=announce-off");
+  assert.deepEqual([await get("Provide.Enabled"), await get("Provide.DHT.Interval")], [false, "0s"]);
+  await host.value("config/profile/apply?arg=announce-on");
+  assert.deepEqual([await get("Provide.Enabled"), await get("Provide.DHT.Interval")], [true, "22h0m0s"]);
+});

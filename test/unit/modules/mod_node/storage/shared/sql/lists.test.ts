@@ -1,0 +1,89 @@
+/** How long the lists of blocks that collections wrote are kept in the object store: as the tables count it. */
+import assert from "node:assert/strict";
+import { after, test } from "node:test";
+import connect from "postgres";
+import type { Entry } from "#node/storage/shared/log.ts";
+import type { LogClient } from "#node/storage/shared/log_client.ts";
+import { openSqlLog } from "#node/storage/shared/sql/engine.ts";
+import { noSharedStore, sharedStore } from "#test/support/engines/shared_store.ts";
+
+const skip = noSharedStore;
+const opened: LogClient[] = [];
+after(() => Promise.allSettled(opened.map((log) => log.close())));
+
+const write = (...entries: readonly Entry[]) => ({ entries, result: undefined });
+const sorted = (keys: readonly string[]) => [...keys].sort();
+
+async function open(url: string): Promise<LogClient> {
+  const { log } = await openSqlLog({ url, name: "test", peer: "peer", keepMs: 3_600_000 });
+  opened.push(log);
+  return log;
+}
+
+async function ask(url: string, query: string): Promise<void> {
+  const schema = new URL(url).searchParams.get("schema");
+  const sql = connect(url.replace(/\?.*$/, ""), { max: 1 });
+  await sql.unsafe(query.replaceAll("SCHEMA", `${schema}`)).finally(() => sql.end());
+}
+
+test("a list of blocks stays as long as the log or a removal names it, and is deleted after the grace", {
+  skip,
+}, async () => {
+  const { settings } = await sharedStore();
+  const log = await open(settings.sql);
+  const trim = async () => {
+    // What the first one forgets of the log the second one forgets of the lists.
+    for (let times = 0; times < 2; times += 1) await ask(settings.sql, "select SCHEMA.trim_log(0, interval '0')");
+  };
+  const segment = (nth: number) => ({ id: `${log.session.toString(36)}-${nth}`, bytes: 1, blocks: 1 });
+  const list = (name: string) => ({ object: `00/${name}.cids`, count: 300 });
+  const [condemned, rescued, back] = [list("a"), list("b"), list("c")];
+  await log.commit(() => write({ kind: "segment", segment: segment(1) }));
+  await log.commit((upTo) => write({ kind: "condemned", epoch: 1, upTo, list: condemned }));
+  await log.commit(() => write({ kind: "acknowledged", epoch: 1, rescued }));
+  // A host that begins from the rows reads both: nothing is decided.
+  await trim();
+  assert.deepEqual(sorted(await log.lists()), [condemned.object, rescued.object]);
+  await log.commit(() => write({ kind: "removed", epoch: 1, rescued: back }));
+  await log.commit(() => write({ kind: "metadata", changes: [["later", new Uint8Array()]] }));
+  await trim();
+  // The segment may hold what was removed, so that is still told.
+  assert.deepEqual(sorted(await log.lists()), [condemned.object, back.object]);
+  assert.deepEqual(await log.doomed(0), [rescued.object]);
+  assert.deepEqual(await log.doomed(3_600_000), []);
+  await log.commit(() => write({ kind: "replaced", segments: [segment(1).id], by: [segment(2)] }));
+  await trim();
+  assert.deepEqual(await log.lists(), []);
+  const gone = [condemned.object, back.object, rescued.object, segment(1).id].sort();
+  assert.deepEqual(sorted(await log.doomed(0)), gone);
+  await log.buried(gone);
+  assert.deepEqual(await log.doomed(0), []);
+});
+
+test("lists of blocks that an older program has written are known afterwards, as those are that are written from then on", {
+  skip,
+}, async () => {
+  const { settings } = await sharedStore();
+  const url = settings.sql;
+  const old = await open(url);
+  await old.refresh();
+  const lists = ["0a", "ff"].map((sum) => ({ object: `${sum}/${sum.repeat(32)}.cids`, count: 300 }));
+  const [condemned, rescued] = lists as [(typeof lists)[0], (typeof lists)[0]];
+  await old.commit((upTo) => ({
+    entries: [{ kind: "condemned", epoch: 1, upTo, list: condemned }],
+    result: undefined,
+  }));
+  await old.commit(() => ({ entries: [{ kind: "acknowledged", epoch: 1, rescued }], result: undefined }));
+  await old.commit(() => ({ entries: [{ kind: "removed", epoch: 1, rescued: condemned }], result: undefined }));
+  await old.close();
+  await ask(url, "drop table SCHEMA.lists; update SCHEMA.version set version = 2");
+  const log = await open(url);
+  await log.refresh();
+  assert.deepEqual([...(await log.lists())].sort(), lists.map(({ object }) => object).sort());
+  await log.commit((upTo) => ({
+    entries: [{ kind: "condemned", epoch: 2, upTo, list: { object: "aa/1-1.cids", count: 300 } }],
+    result: undefined,
+  }));
+  assert.equal((await log.lists()).length, 3);
+  await log.close();
+});
