@@ -6,6 +6,8 @@ export interface Flow {
   waiting(): boolean;
   /** The client was too slow; called once, the flow is forgotten. */
   expired(): void;
+  /** Milliseconds in which it may stand still, where that is longer than the timeout of all. */
+  patience?(): number;
   /** Bytes of memory that are kept until the client takes them; left out, none. */
   held?(): number;
 }
@@ -14,6 +16,8 @@ interface Mark {
   since: number;
   moved: number;
   held: number;
+  /** Milliseconds in which it might stand still when it was last looked at. */
+  patience: number;
 }
 
 /** Bytes that an answer holds whose body is read piece by piece: what is read ahead, and objects. */
@@ -24,8 +28,9 @@ const MAX_PRESSED_TIME = 1000;
 
 /**
  * Cuts clients that are too slow, by progress and not by duration: within each `timeout` seconds in which a flow
- * waits for its client, `bytes` must move. While more than `maxHeld` bytes wait for clients, that is within each second,
- * the slowest first, and what has not begun to send waits. One timer serves all flows, and none runs without any.
+ * waits for its client, or longer where that has patience, `bytes` must move. When that patience ends, the time begins
+ * anew. While more than `maxHeld` bytes wait for clients, they must move within each second, the slowest are cut first,
+ * and what has not begun to send waits. One timer serves all flows, and none runs without any.
  *
  * Time counts while this process runs: whatever arrived while it was suspended, or busy, is taken in before anybody is
  * judged.
@@ -67,7 +72,7 @@ export class ProgressWatch {
     const held = flow.held?.() ?? 0;
     this.#held += held;
     this.#run();
-    this.#flows.set(flow, { since: this.#now(), moved: flow.moved(), held });
+    this.#flows.set(flow, { since: this.#now(), moved: flow.moved(), held, patience: this.#patience(flow) });
   }
 
   delete(flow: Flow): void {
@@ -134,10 +139,13 @@ export class ProgressWatch {
       const held = flow.held?.() ?? 0;
       this.#held += held - mark.held;
       mark.held = held;
-      if (!flow.waiting() || moved - mark.moved >= this.#bytes) {
+      const patience = this.#patience(flow);
+      const isLessPatient = patience < mark.patience;
+      mark.patience = patience;
+      if (!flow.waiting() || isLessPatient || moved - mark.moved >= this.#bytes) {
         mark.since = this.#clock;
         mark.moved = moved;
-      } else if (this.#clock - mark.since >= this.#timeout) this.#expire(flow);
+      } else if (this.#clock - mark.since >= patience) this.#expire(flow);
       else if (this.#clock - mark.since >= MAX_PRESSED_TIME && held > 0) slow.push([flow, mark]);
     }
     if (this.#held > this.#maxHeld) {
@@ -154,6 +162,10 @@ export class ProgressWatch {
     if (isBusy || this.#queue.length > 0) return;
     clearInterval(this.#timer);
     this.#timer = undefined;
+  }
+
+  #patience(flow: Flow): number {
+    return Math.max(this.#timeout, flow.patience?.() ?? 0);
   }
 
   #expire(flow: Flow): void {

@@ -1,0 +1,37 @@
+/** When a flow that stands still is cut. */
+import assert from "node:assert/strict";
+import { test } from "node:test";
+import { setTimeout as sleep } from "node:timers/promises";
+import { ProgressWatch } from "#core/http/progress.ts";
+import { eventually } from "#test/support/eventually.ts";
+
+const TIMEOUT = 0.4;
+
+/** A flow that stands still, with the time at which it was cut. */
+function standing(patience: () => number) {
+  const state = { cut: 0 };
+  const flow = { moved: () => 0, waiting: () => true, expired: () => void (state.cut = performance.now()), patience };
+  return { state, flow };
+}
+
+test("a flow that stands still is cut after the timeout", async () => {
+  const watch = new ProgressWatch(TIMEOUT, 1);
+  const { state, flow } = standing(() => 0);
+  const began = performance.now();
+  watch.add(flow);
+  await eventually("it is cut", () => state.cut > 0);
+  assert.ok(state.cut - began >= TIMEOUT * 1000 - 5);
+});
+
+test("one whose patience ends has the whole timeout from then on", async () => {
+  const watch = new ProgressWatch(TIMEOUT, 1);
+  let patience = 3_600_000;
+  const { state, flow } = standing(() => patience);
+  watch.add(flow);
+  await sleep(2 * TIMEOUT * 1000);
+  assert.equal(state.cut, 0);
+  patience = 0;
+  const ended = performance.now();
+  await eventually("it is cut", () => state.cut > 0);
+  assert.ok(state.cut - ended >= TIMEOUT * 1000 - 5, `cut after ${state.cut - ended} ms`);
+});
