@@ -61,11 +61,15 @@ export class Readahead<K, T> {
   }
 
   /** Reads it now, unless there is no room. */
-  ask(key: K, said: number, read: () => Promise<T>): boolean {
+  ask(key: K, said: number, read: () => T | Promise<T>): boolean {
     const bytes = this.bytesOf(said);
     if (all + bytes > MAX_AHEAD_BYTES) return false;
-    this.#register();
     const coming = read();
+    if (!(coming instanceof Promise)) {
+      this.#hold(key, coming);
+      return true;
+    }
+    this.#register();
     const asked: Asked<T> = { coming, bytes: 0 };
     this.#charge(asked, bytes);
     this.#asked.set(key, asked);
@@ -82,13 +86,8 @@ export class Readahead<K, T> {
 
   /** Holds what was read already, unless there is no room. */
   hold(key: K, value: T): boolean {
-    const length = this.#lengthOf(value);
-    if (all + length > MAX_AHEAD_BYTES) return false;
-    this.#register();
-    this.#longest = Math.max(this.#longest, length, 1);
-    const asked: Asked<T> = { coming: value, bytes: 0 };
-    this.#charge(asked, length);
-    this.#asked.set(key, asked);
+    if (all + this.#lengthOf(value) > MAX_AHEAD_BYTES) return false;
+    this.#hold(key, value);
     return true;
   }
 
@@ -110,6 +109,15 @@ export class Readahead<K, T> {
   /** Nobody reads on. What was asked for, and not taken. */
   end(): (T | Promise<T>)[] {
     return [...this.#asked.keys()].map((key) => this.take(key) as T | Promise<T>);
+  }
+
+  #hold(key: K, value: T): void {
+    const length = this.#lengthOf(value);
+    this.#register();
+    this.#longest = Math.max(this.#longest, length, 1);
+    const asked: Asked<T> = { coming: value, bytes: 0 };
+    this.#charge(asked, length);
+    this.#asked.set(key, asked);
   }
 
   #register(): void {

@@ -8,7 +8,7 @@ import type { BufferPool } from "../../storage/blockstore/buffer_pool.ts";
 import type { Span } from "../../storage/blockstore/store.ts";
 import { failure, NodeError } from "../../util/errors.ts";
 import { Readahead } from "../dag/readahead.ts";
-import type { ReadBlock } from "../dag/reader.ts";
+import { type ReadBlock, readSoon } from "../dag/reader.ts";
 import { fileSize, isDirectory, isSized, partOfFile, type UnixfsNode } from "./node.ts";
 
 export interface ReadRange {
@@ -25,11 +25,13 @@ export interface ReadFileOptions extends ReadRange {
 
 /**
  * Blocks that are read ahead: eight, or more small ones up to a number of bytes, since every request to a peer costs a
- * round trip.
+ * round trip. Of large blocks that the system has in memory it is one: the processor still has its bytes when they are sent.
  */
 const READAHEAD = { blocks: 8, bytes: 2 * 1024 * 1024, maxBlocks: 256 };
 /** More blocks are requested once half of these have come: neighbours in the store are then read in one go. */
 const REFILL_PARTS = 2;
+/** Bytes of a block from which on reading it alone costs no more than reading it together with its neighbours. */
+const LARGE_PART = 64 * 1024;
 /** Parts after which other work of the process gets its turn. */
 const TURN_PARTS = 256;
 
@@ -92,10 +94,21 @@ function spanOf({ cid, start, size }: Part, { from, to, read }: Reading): Span |
   return { from: Math.max(0, from - start), to: to - start };
 }
 
-function readPart(part: Part, reading: Reading): Promise<Uint8Array> {
+/** The bytes themselves where they are at hand; small blocks that are read together are better read in one go. */
+function readPart(part: Part, reading: Reading): Uint8Array | Promise<Uint8Array> {
   const { read } = reading;
   const span = spanOf(part, reading);
-  return (span && read.part?.(part.cid, span)) ?? read(part.cid);
+  const some = span && read.part?.(part.cid, span);
+  return some ?? (part.size >= LARGE_PART ? readOrReject(read, part.cid) : read(part.cid));
+}
+
+/** What fails is told when the turn of the block comes, which may be read ahead. */
+function readOrReject(read: ReadBlock, cid: CID): Uint8Array | Promise<Uint8Array> {
+  try {
+    return readSoon(read, cid);
+  } catch (error) {
+    return Promise.reject(error);
+  }
 }
 
 /** As `partsOf`, of what was not spelled out before. */
@@ -186,8 +199,8 @@ async function* pieces(
     // Whoever gets the bytes of the node itself may release its block.
     if (first !== undefined) {
       const below = start + (node.unixfs.data?.length ?? 0);
-      const known = node === root ? root : undefined;
-      push(partsOf(node, { of: detachedCid(node.cid), root: known, index: 0, start: below }, from, to));
+      const later = { of: detachedCid(node.cid), root: node === root ? root : undefined, index: 0, start: below };
+      push(partsOf(node, later, from, to));
       const { bytes } = first.cid.multihash;
       // CIDs of parts are views of a block that is not large. The root may be read from again.
       if (node === root || !isLarge(bytes)) buffers?.retain(bytes);
@@ -212,11 +225,11 @@ async function* pieces(
       if (!requested.has(part) && !requested.ask(part, part.size, () => readPart(part, range))) return;
       next.blocks += 1;
       next.bytes += requested.bytesOf(part.size);
+      if (requested.held(part) !== undefined) return;
     }
   }
 
-  if (from >= to) return;
-  yield* enter(root, 0);
+  if (from < to) yield* enter(root, 0);
   try {
     for (let part = stack.pop(), steps = 1; part !== undefined; part = stack.pop(), steps += 1) {
       // Whoever leaves is heard, also when sizes that are wrong lead through nodes in memory and to no bytes.

@@ -139,8 +139,9 @@ export class BlockService {
     if (this.denials !== undefined && evenDenied !== true) this.denials.requireBlock(cid);
     const coming = this.store.getSoon?.(cid, buffers);
     if (coming === undefined) return this.get(cid, options);
-    if (!(coming instanceof Promise)) this.reads.stored += 1;
-    return coming instanceof Promise ? this.#counted(coming, cid, options) : coming;
+    if (coming instanceof Promise) return this.#counted(coming, cid, options);
+    this.reads.stored += 1;
+    return this.#remembered(coming, cid, options);
   }
 
   async #counted(coming: Promise<Uint8Array>, cid: CID, options: ReadOptions): Promise<Uint8Array> {

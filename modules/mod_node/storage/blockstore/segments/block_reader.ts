@@ -66,9 +66,10 @@ export class BlockReader {
     return bytes;
   }
 
-  /** As `read`, without a promise for a small block that is at hand. */
+  /** As `read`, without a promise for a block that is at hand: any small one, and a large one that was read several times. */
   readSoon(cid: CID, location: BytesLocation, buffers: BufferPool | undefined): Uint8Array | Promise<Uint8Array> {
-    if (!isSmall(location) || location.bytes !== undefined) return this.read(cid, location, buffers);
+    if (location.bytes !== undefined) return this.read(cid, location, buffers);
+    if (!isSmall(location)) return this.#readLargeHere(cid, location, buffers) ?? this.read(cid, location, buffers);
     // Without the pool, whose small blocks share buffers: who reads one by one may be slow to let go of it.
     return this.#recentSmall.get(cid, location) ?? this.#readHere(cid, location) ?? this.read(cid, location, undefined);
   }
@@ -82,6 +83,15 @@ export class BlockReader {
     if (bytes === undefined || checked.check(cid, location, bytes) !== true) return undefined;
     if (isSummed) this.#recentSmall.add(cid, location, bytes);
     return bytes;
+  }
+
+  /** As `#readHere`, of what is checked by a sum, and of no node that others may want again. */
+  #readLargeHere(cid: CID, location: BytesLocation, buffers: BufferPool | undefined): Uint8Array | undefined {
+    if (isInteriorSized(cid, location) || this.#checked?.isSummed(location) !== true) return undefined;
+    const bytes = this.#reads.readHere(location, true, buffers);
+    if (bytes === undefined || this.#checked.fits(cid, location, bytes)) return bytes;
+    buffers?.release(bytes);
+    return undefined;
   }
 
   /** Bytes of a block: of a large one that was read whole before, not much more than these are read. See `BlockStore.getPart`. */

@@ -82,17 +82,22 @@ export class ReadCoalescer {
     for (const run of runsOf(wanted)) if (!this.#readInline(run, this.#targetOf(run))) return;
   }
 
-  /** A block that can be read now, into an array of its own; undefined where the thread pool would have to, or it is not all there. */
-  readHere({ segment, offset, length }: BytesLocation, isKnown: boolean): Uint8Array | undefined {
+  /**
+   * A block that can be read now, into an array of its own or of `buffers`; undefined where the thread pool would have to, or
+   * it is not all there.
+   */
+  readHere({ segment, offset, length }: BytesLocation, isKnown: boolean, buffers?: BufferPool): Uint8Array | undefined {
     const file = this.#inlineFile(segment, offset, length, isKnown);
     if (file?.readInline === undefined) return undefined;
-    const bytes = allocUnsafe(length);
+    const bytes = buffers?.take(length) ?? allocUnsafe(length);
     try {
       const read = this.#inlineReads(isKnown).run(length, () => file.readInline?.([bytes], offset));
-      return read === length ? bytes : undefined;
+      if (read === length) return bytes;
     } catch {
-      return undefined;
+      // The thread pool's read tells why.
     }
+    buffers?.release(bytes);
+    return undefined;
   }
 
   #start(): void {

@@ -92,6 +92,55 @@ for (const { blocks, chunker, size, most } of waited) {
   });
 }
 
+describe("large blocks that are at hand", () => {
+  const size = 4_000_000;
+
+  async function sample() {
+    const trees = new Trees();
+    const whole = goRandom(size, 9);
+    const cid = (await trees.add({ f: whole }, { chunker: "size-262144" })).get("f") as CID;
+    const bytes = await trees.read(cid);
+    const leaves = await Promise.all(decodePb(bytes).links.map((link) => trees.read(link.cid)));
+    return { whole, root: unixfsNode(cid, bytes), leaves, links: decodePb(bytes).links };
+  }
+
+  test("are read one ahead of the reader", async () => {
+    const { whole, root, leaves, links } = await sample();
+    assert.ok(root);
+    let asked = 0;
+    const read: ReadBlock = Object.assign(() => Promise.reject(new Error("asked for a promise")), {
+      soon(wanted: CID): Uint8Array {
+        asked += 1;
+        return leaves[links.findIndex(({ cid }) => cid.equals(wanted))] as Uint8Array;
+      },
+    });
+    const pieces: Uint8Array[] = [];
+    for await (const piece of readFile(root, read)) {
+      pieces.push(piece);
+      assert.ok(asked <= pieces.length + 1, `${asked} blocks for ${pieces.length} pieces`);
+    }
+    assert.ok(Buffer.concat(pieces).equals(whole));
+  });
+
+  test("one that fails ahead of its turn does so when its turn comes", async () => {
+    const { root, leaves, links } = await sample();
+    assert.ok(root);
+    const read: ReadBlock = Object.assign(() => Promise.reject(new Error("asked for a promise")), {
+      soon(wanted: CID): Uint8Array {
+        const index = links.findIndex(({ cid }) => cid.equals(wanted));
+        if (index === 2) throw new Error("denied");
+        return leaves[index] as Uint8Array;
+      },
+    });
+    let pieces = 0;
+    const reading = (async () => {
+      for await (const _ of readFile(root, read)) pieces += 1;
+    })();
+    await assert.rejects(reading, /denied/);
+    assert.equal(pieces, 2);
+  });
+});
+
 test("in a file of many subtrees blocks are asked for together, too", async () => {
   const trees = new Trees();
   const whole = goRandom(2_000_000, 9);
