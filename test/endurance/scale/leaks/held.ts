@@ -98,9 +98,10 @@ export class StoreFigures implements AsyncDisposable {
     return { ...(row as Figures), objects, uploads };
   }
 
-  /** As a host does each minute, but keeping fewer commits, for a shorter time. */
+  /** As hosts do each minute, but keeping fewer commits, for a shorter time: all that is to be forgotten, however much was written. */
   async trim(commits: number, seconds: number): Promise<void> {
-    await this.#ask(`select ${this.#schema}.trim_log(${commits}, interval '${seconds} seconds')`);
+    const once = `select ${this.#schema}.trim_log(${commits}, interval '${seconds} seconds')::integer as gone`;
+    for (let gone = 1; gone > 0; ) [{ gone }] = (await this.#ask(once)) as unknown as [{ gone: number }];
   }
 
   async [Symbol.asyncDispose](): Promise<void> {

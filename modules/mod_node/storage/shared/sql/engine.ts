@@ -9,7 +9,7 @@ import { LogClient } from "../log_client.ts";
 import { History } from "./history.ts";
 import { Line, type Sql, SqlCounts } from "./line.ts";
 import { byteArray, lastChanges, marksOf } from "./rows.ts";
-import { channelOf, newer, prepareSchema, SCHEMA_VERSION } from "./schema.ts";
+import { channelOf, newer, prepareSchema, SCHEMA_VERSION, TRIM_COMMITS } from "./schema.ts";
 import { type SqlLogOptions, type SqlSettings, sqlSettings } from "./settings.ts";
 import { snapshotOf } from "./snapshot.ts";
 
@@ -324,7 +324,7 @@ class SqlEngine implements LogEngine {
   async #keep(): Promise<void> {
     const { leaseMs, pollMs, keepCommits, keepMs, refreshMs } = this.#options;
     const renewMs = leaseMs / RENEWALS;
-    const trim = "select SCHEMA.trim_log($1::bigint, make_interval(secs => $2::double precision))";
+    const trim = "select SCHEMA.trim_log($1::bigint, make_interval(secs => $2::double precision)) as gone";
     let [renewed, trimmed] = [0, performance.now()];
     while (!this.#closing.signal.aborted) {
       const now = performance.now();
@@ -339,7 +339,9 @@ class SqlEngine implements LogEngine {
         }
         if (now - trimmed >= TRIM_MS) {
           trimmed = now;
-          await this.#ask(this.#keeper, refreshMs, trim, [keepCommits, keepMs / 1000]);
+          const [row] = await this.#ask(this.#keeper, refreshMs, trim, [keepCommits, keepMs / 1000]);
+          // There may be more: that goes with the next look, or a busy store's log would never be short again.
+          if (Number(row?.gone) >= TRIM_COMMITS) trimmed = Number.NEGATIVE_INFINITY;
         }
       } catch {
         // Calls meet the same, and say so; the next look is after the same time.

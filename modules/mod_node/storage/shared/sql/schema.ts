@@ -4,6 +4,8 @@ import type { Sql } from "./line.ts";
 
 /** Raised with every change of what is below, which a test holds; a change of tables has its step in `migrations`. */
 export const SCHEMA_VERSION = 3;
+/** So many at a time are forgotten: commits wait for it. */
+export const TRIM_COMMITS = 1000;
 
 /** What changes the tables of a version to those of the next one; functions are made anew at any rate. */
 const migrations: Readonly<Record<number, (schema: string) => string>> = {
@@ -227,7 +229,7 @@ begin
   delete from lists where object in (select id from doomed);
   delete from sessions where lease < clock_timestamp() - age;
   select max(l.position) into upto from log l, head h
-    where l.position <= h.position - keep and l.position < h.first + 1000 and l.at < clock_timestamp() - age;
+    where l.position <= h.position - keep and l.position < h.first + ${TRIM_COMMITS} and l.at < clock_timestamp() - age;
   if upto is null then return 0; end if;
   update head set first = greatest(first, upto + 1);
   delete from log where position <= upto;

@@ -1,11 +1,13 @@
-/** How long the lists of blocks that collections wrote are kept in the object store: as the tables count it. */
+/** What the tables keep: commits in the log, and the lists of blocks that collections wrote to the object store. */
 import assert from "node:assert/strict";
 import { after, test } from "node:test";
 import connect from "postgres";
 import type { Entry } from "#node/storage/shared/log.ts";
 import type { LogClient } from "#node/storage/shared/log_client.ts";
 import { openSqlLog } from "#node/storage/shared/sql/engine.ts";
+import type { SqlLogOptions } from "#node/storage/shared/sql/settings.ts";
 import { noSharedStore, sharedStore } from "#test/support/engines/shared_store.ts";
+import { eventually } from "#test/support/eventually.ts";
 
 const skip = noSharedStore;
 const opened: LogClient[] = [];
@@ -14,17 +16,40 @@ after(() => Promise.allSettled(opened.map((log) => log.close())));
 const write = (...entries: readonly Entry[]) => ({ entries, result: undefined });
 const sorted = (keys: readonly string[]) => [...keys].sort();
 
-async function open(url: string): Promise<LogClient> {
-  const { log } = await openSqlLog({ url, name: "test", peer: "peer", keepMs: 3_600_000 });
+async function open(url: string, options: Partial<SqlLogOptions> = {}): Promise<LogClient> {
+  const { log } = await openSqlLog({ url, name: "test", peer: "peer", keepMs: 3_600_000, ...options });
   opened.push(log);
   return log;
 }
 
-async function ask(url: string, query: string): Promise<void> {
+async function ask(url: string, query: string) {
   const schema = new URL(url).searchParams.get("schema");
   const sql = connect(url.replace(/\?.*$/, ""), { max: 1 });
-  await sql.unsafe(query.replaceAll("SCHEMA", `${schema}`)).finally(() => sql.end());
+  return await sql.unsafe(query.replaceAll("SCHEMA", `${schema}`)).finally(() => sql.end());
 }
+
+test("a log that grows by more than one trimming forgets is trimmed until it is as short as it should be", {
+  skip,
+}, async (t) => {
+  const { settings } = await sharedStore();
+  const url = settings.sql;
+  const log = await open(url, { keepCommits: 10, keepMs: 0, pollMs: 50, refreshMs: 120_000 });
+  await log.commit(() => write({ kind: "metadata", changes: [["a", new Uint8Array()]] }));
+  await ask(
+    url,
+    `with more as (update SCHEMA.head set position = position + 3500)
+     insert into SCHEMA.log (position, id, session, entries)
+       select position + n, gen_random_uuid(), session, entries from SCHEMA.log, generate_series(1, 3500) n`,
+  );
+  const now = performance.now.bind(performance);
+  // It is due once a minute.
+  t.mock.method(performance, "now", () => now() + 61_000);
+  await eventually("what need not be kept is gone", async () => {
+    const [found] = await ask(url, "select count(*)::integer as commits from SCHEMA.log");
+    return found?.commits === 10;
+  });
+  await log.close();
+});
 
 test("a list of blocks stays as long as the log or a removal names it, and is deleted after the grace", {
   skip,
