@@ -2,6 +2,8 @@
 import type { Recorded } from "./recording.ts";
 import type { Plain } from "./use.ts";
 
+export type LevelName = "0.9" | "0.43";
+
 interface Difference {
   readonly reason: string;
   /** Methods by name; without it, all. */
@@ -12,6 +14,8 @@ interface Difference {
   readonly fields?: RegExp;
   /** Not even that: the field need not be there. */
   readonly leftOut?: boolean;
+  /** Only where this level is compared. */
+  readonly level?: LevelName;
   /** A stream is compared without its order. */
   readonly unordered?: boolean;
 }
@@ -23,7 +27,7 @@ const unavoidable: readonly Difference[] = [
   },
   {
     reason: "each repo has a folder of its own",
-    text: (text) => text.replaceAll(/\/\S*\/modhost-clients-\w+\/(http|process)\//g, "/FOLDER/"),
+    text: (text) => text.replaceAll(/\/\S*\/modhost-clients-\w+\/(http|today|process)\//g, "/FOLDER/"),
   },
   {
     reason: "entries of an archive are as old as the call: time and checksum of their headers",
@@ -37,7 +41,7 @@ const unavoidable: readonly Difference[] = [
   },
   {
     reason: "a record of a name holds the moment, and its signature",
-    methods: /^dht\.(get|put)$/,
+    methods: /^(dht|routing)\.(get|put)$/,
     text: (text) => text.replaceAll(/(bytes \w{100})\w+/g, "$1 and so on"),
   },
   { reason: "the client adds its own name", methods: /^version$/, fields: /^ipfs-http-client$/, leftOut: true },
@@ -49,6 +53,19 @@ const unavoidable: readonly Difference[] = [
     text: (text) => text.replace(/latency: .*ms$/, "latency: TIME"),
   },
   { reason: "what was sent depends on the moment, too", methods: /^stats\.bw$/, fields: /^(rate|total)/ },
+  {
+    reason: "that level tells no times of files",
+    methods: /^files\.stat$/,
+    fields: /^mtime$/,
+    leftOut: true,
+    level: "0.9",
+  },
+  {
+    reason: "announcements have begun at another moment, and some are on their way",
+    methods: /^provide\.stat$/,
+    fields:
+      /^(since|ongoing|past|queues|next_reprovide_at|cycle_start|current_time_offset|uptime|active\w*|queued\w*)$/,
+  },
   {
     reason: "LMDB grows in pages, some of them a little later",
     methods: /^(repo\.stat|stats\.repo)$/,
@@ -65,9 +82,11 @@ const unavoidable: readonly Difference[] = [
 const byText = (one: Plain, other: Plain) => (JSON.stringify(one) < JSON.stringify(other) ? -1 : 1);
 
 /** A recorded call without what cannot be the same. */
-export function comparable({ call, outcome }: Recorded): Plain {
+export function comparable({ call, outcome }: Recorded, level: LevelName): Plain {
   const method = call.slice(0, call.indexOf("("));
-  const rules = unavoidable.filter(({ methods }) => methods === undefined || methods.test(method));
+  const rules = unavoidable.filter(
+    (rule) => (rule.methods?.test(method) ?? true) && (rule.level === undefined || rule.level === level),
+  );
   const asText = (text: string) => rules.reduce((shown, { text: change }) => change?.(shown) ?? shown, text);
   const asValue = (value: Plain): Plain => {
     if (typeof value === "string") return asText(value);
@@ -88,13 +107,15 @@ export function comparable({ call, outcome }: Recorded): Plain {
 }
 
 /** A method that gives something else at the level 0.43 than at that of version 0.9. */
-interface LaterAnswer {
+export interface LaterAnswer {
   readonly reason: string;
-  /** What the failure of the comparison with version 0.9 says: the method, and what it gave. */
+  /** What the failure of its use says, or the difference from the node in process: the method, and what it gave. */
   readonly shows: RegExp;
   /** Whose library; left out, all. */
   readonly clients?: readonly string[];
 }
+
+const http = ["ipfs-http-client"];
 
 export const laterAnswers: readonly LaterAnswer[] = [
   { reason: "the version is that of the level", shows: /^version: .*version: '0\.43\.0'/s },
@@ -106,23 +127,85 @@ export const laterAnswers: readonly LaterAnswer[] = [
     reason: "what works on objects without UnixFS is no more",
     shows:
       /^object\.(?:new|get|data|links|stat|patch\.(?:appendData|setData)): removed, use 'ipfs dag' or 'ipfs files' instead$/,
-    clients: ["ipfs-http-client"],
+    clients: http,
   },
   {
     reason: "routing has taken the place of dht",
     shows: /^dht\.(?:findPeer|provide|findProvs|get|put): removed, use 'ipfs routing' instead$/,
-    clients: ["ipfs-http-client"],
+    clients: http,
   },
   {
     reason: "no list of bootstrap peers is built in: the word auto stands for one",
     shows: /^bootstrap\.reset: no bootstrap peers to add$/,
-    clients: ["ipfs-http-client"],
+    clients: http,
   },
   {
     reason: "so none of them is there to be removed",
     shows: /^bootstrap\.clear: .*\{"Peers":\[\]\}/s,
-    clients: ["ipfs-http-client"],
+    clients: http,
   },
-  { reason: "dns is no more", shows: /^dns: .*404 page not found/s, clients: ["ipfs-http-client"] },
+  { reason: "dns is no more", shows: /^dns: .*404 page not found/s, clients: http },
   { reason: "dns is no more", shows: /^mount: .*404 page not found/s },
+];
+
+/**
+ * What the level 0.43 gives otherwise than the node in process. The node has no level: where it can do either, an option of the call
+ * chooses, and what a client leaves out is what version 0.9 does.
+ */
+export const laterDifferences: readonly LaterAnswer[] = [
+  { reason: "the version is that of the level", shows: /^version: .*"repo":"18".*"version":"0\.43\.0".*"repo":"11"/s },
+  { reason: "the version of repos", shows: /^repo\.version: .*"18".*"11"/s },
+  { reason: "the version of the repo", shows: /^(repo\.stat|stats\.repo): .*fs-repo@18.*fs-repo@11/s },
+  {
+    reason: "no version of a protocol is told, and no commit of the program",
+    shows: /^id: over HTTP {2}(?![^\n]*protocolVersion)[^\n]*\n.*"protocolVersion":"ipfs\/0\.1\.0"/s,
+  },
+  {
+    reason: "entries of archives without a time have the fraction of the present second",
+    shows: /^get: .*PaxHeaders.*\n/s,
+  },
+  {
+    reason: "blocks that are put are raw ones of CID version 1; in process the option format says so",
+    shows: /^block\.\w+: .*CID bafkreifpa3bzd6.*\n.*CID Qma7t3CVGhGk5C1/s,
+  },
+  {
+    reason: "keys of Import are shown that are not set",
+    shows: /^config\.(getAll|replace): .*"Import\\?":.*\n(?!.*Import)/s,
+  },
+  {
+    reason: "what is left of a path begins with a slash",
+    shows: /^dag\.resolve: .*"remainderPath":"\/one".*"remainderPath":"one"/s,
+  },
+  {
+    reason: "what works on objects without UnixFS is no more",
+    shows:
+      /^object\.(new|get|data|links|stat|patch\.(appendData|setData)): over HTTP {2}(.*removed, use 'ipfs dag'|undefined)/s,
+    clients: http,
+  },
+  {
+    reason: "this client makes objects by dag.put, whose CIDs are of version 1",
+    shows: /^object\.put: .*CID bafybei.*CID Qm/s,
+    clients: http,
+  },
+  {
+    reason: "what was put has other CIDs, and so has what a collection of garbage finds",
+    shows: /^repo\.gc: /s,
+  },
+  {
+    reason: "no list of bootstrap peers is built in: the word auto stands for one",
+    shows: /^bootstrap\.reset: .*no bootstrap peers to add/s,
+    clients: http,
+  },
+  { reason: "so none of them is there to be removed", shows: /^bootstrap\.clear: .*\{"Peers":\[\]\}/s, clients: http },
+  { reason: "what was not asked about a peer is left out", shows: /^swarm\.peers: .*\n.*"latency":"","muxer":""/s },
+  {
+    reason: "no length of a queue of announcements is told",
+    shows: /^(bitswap\.stat|stats\.bitswap): .*\n.*"provideBufLen":/s,
+  },
+  {
+    reason: "routing has taken the place of dht",
+    shows: /^dht\.\w+: over HTTP {2}(undefined|.*removed, use 'ipfs routing' instead)/s,
+    clients: http,
+  },
+  { reason: "dns is no more", shows: /^dns: .*404 page not found/s, clients: http },
 ];

@@ -5,7 +5,7 @@ import { join } from "node:path";
 import { apiOffline, RpcServer } from "#test/support/rpc_server.ts";
 import { type Drive, drive } from "./drive.ts";
 import { clients } from "./libraries.ts";
-import { everyMethodToday, everyMethodTwice } from "./parity.ts";
+import { everyMethod } from "./parity.ts";
 import { byPlainHttp } from "./plain.ts";
 
 type Lines = AsyncGenerator<string, void, undefined>;
@@ -25,8 +25,10 @@ export function drives(size: Drive): NamedDrive[] {
           yield* drive(await create(url), size);
         }),
     },
-    { name: `${name}, every method over HTTP and in process`, run: () => everyMethodTwice(create) },
-    { name: `${name}, every method at the level 0.43`, run: () => everyMethodToday(name, create) },
+    {
+      name: `${name}, every method over HTTP at the level 0.9 and at the level 0.43, and in process`,
+      run: () => everyMethod(name, create),
+    },
   ]);
   return [...ofClients, { name: "no library", run: () => withServer(byPlainHttp) }];
 }

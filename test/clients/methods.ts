@@ -2,7 +2,7 @@
 import assert from "node:assert/strict";
 import { CID } from "multiformats/cid";
 import { networkMethods } from "./network_methods.ts";
-import { cidOf, elsewhere, gives, holds, type Line, local, type Plain, type Use } from "./use.ts";
+import { cidOf, elsewhere, gives, holds, type Line, local, malformed, type Plain, type Use } from "./use.ts";
 
 const text = "driven by a client\n";
 const bytes = new TextEncoder().encode(text);
@@ -123,8 +123,15 @@ export const methods: Readonly<Record<string, Line>> = {
     await call("files.rm", "/driven/moved");
     await assert.rejects(call("files.stat", "/driven/moved"), /file does not exist/);
   },
-  "files.chmod": elsewhere,
-  "files.touch": elsewhere,
+  "files.chmod": {
+    why: malformed,
+    overHttp: ({ call }) => assert.rejects(call("files.chmod", "/driven/file", 0o644), /argument ".+" is required/),
+  },
+  "files.touch": async ({ call }) => {
+    await call("files.touch", "/driven/file", { mtime: { secs: 1_600_000_000, nsecs: 7 } });
+    // The time is part of the node, also where the level does not tell it.
+    holds(await call("files.stat", "/driven/file"), { cid: "QmNx8AT9iNeKHRmJ5E47D9qpFwcm8cFcGsQU4MrMT74Qw2" });
+  },
 
   "pin.add": gives("pin.add", [empty], String(empty)),
   "pin.addAll": gives("pin.addAll", [[empty]], [String(empty)]),
@@ -146,7 +153,7 @@ export const methods: Readonly<Record<string, Line>> = {
   "key.rename": gives("key.rename", ["driven", "renamed"], { was: "driven", now: "renamed" }),
   "key.export": local,
   "key.import": {
-    why: "sent by the clients in a form that no server takes",
+    why: malformed,
     overHttp: ({ call }) =>
       assert.rejects(call("key.import", "imported", "key", "password"), /file argument 'key' is required/),
   },

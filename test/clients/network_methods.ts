@@ -3,7 +3,7 @@ import assert from "node:assert/strict";
 import { CID } from "multiformats/cid";
 import { untilRight } from "#test/support/network/report.ts";
 import type { Rpc } from "#test/support/network/rpc.ts";
-import { cidOf, elsewhere, gives, holds, type Line, type Plain, type Use } from "./use.ts";
+import { cidOf, elsewhere, gives, holds, type Line, malformed, type Plain, type Use } from "./use.ts";
 
 const empty = CID.parse("QmUNLLsPACCz1vLxQVkXqqLX5R1X345qqfHbsf67hvA3Nn");
 /** Nobody has it. */
@@ -28,6 +28,29 @@ async function becomes(ask: () => Promise<Plain>, wanted: RegExp): Promise<void>
 const eventOf = (name: string, { id }: Rpc) => new RegExp(`"name":"${name}".*${id}`);
 
 const pinned = ({ kept }: Use): Plain => ({ status: "pinned", cid: String(kept.get("remote")), name: "far" });
+
+/** Of the routing system, by the name that it has in a library. */
+const searchesOf = (group: "dht" | "routing"): Readonly<Record<string, Line>> => ({
+  [`${group}.findPeer`]: async ({ call, other }) =>
+    holds(await call(`${group}.findPeer`, other.id), eventOf("FINAL_PEER", other)),
+  [`${group}.provide`]: async ({ call }) => {
+    const told = /"name":"(PEER_RESPONSE|FINAL_PEER|SENDING_QUERY)"/;
+    holds(await call(`${group}.provide`, empty), group === "dht" ? told : []);
+    holds(await call(`${group}.provide`, empty, { verbose: true }), told);
+  },
+  [`${group}.findProvs`]: async ({ call, other }) => {
+    const cid = await added(other, "provided by the other");
+    await other.all("dht/provide", { arg: cid });
+    // Nobody answers an announcement: it may still be on its way.
+    await becomes(() => call(`${group}.findProvs`, CID.parse(cid), { numProviders: 1 }), eventOf("PROVIDER", other));
+  },
+  [`${group}.get`]: async ({ call, other }) => {
+    await other.one("name/publish", { arg: `/ipfs/${empty}` });
+    holds(await call(`${group}.get`, `/ipns/${other.id}`), new RegExp(`"name":"VALUE".*/ipfs/${empty}`));
+  },
+  [`${group}.put`]: async ({ call, other }) =>
+    holds(await call(`${group}.put`, `/ipns/${other.id}`, await recordOf(other)), /"name":"VALUE"/),
+});
 
 export const networkMethods: Readonly<Record<string, Line>> = {
   "bootstrap.list": gives("bootstrap.list", [], { Peers: [] }),
@@ -77,26 +100,15 @@ export const networkMethods: Readonly<Record<string, Line>> = {
     holds(await call("stats.bitswap"), { blocksReceived: 1, peers: [other.id] }),
   "stats.bw": gives("stats.bw", [], /"totalIn":[1-9]\d+,"totalOut":[1-9]\d+/),
 
-  "dht.findPeer": async ({ call, other }) => holds(await call("dht.findPeer", other.id), eventOf("FINAL_PEER", other)),
-  "dht.provide": gives("dht.provide", [empty], /"name":"(PEER_RESPONSE|FINAL_PEER|SENDING_QUERY)"/),
-  "dht.findProvs": async ({ call, other }) => {
-    const cid = await added(other, "provided by the other");
-    await other.all("dht/provide", { arg: cid });
-    // Nobody answers an announcement: it may still be on its way.
-    await becomes(() => call("dht.findProvs", CID.parse(cid), { numProviders: 1 }), eventOf("PROVIDER", other));
-  },
   "dht.query": async ({ call, other }) => holds(await call("dht.query", other.id), /"name":"PEER_RESPONSE"/),
-  "dht.get": async ({ call, other }) => {
-    await other.one("name/publish", { arg: `/ipfs/${empty}` });
-    holds(await call("dht.get", `/ipns/${other.id}`), new RegExp(`"name":"VALUE".*/ipfs/${empty}`));
-  },
-  "dht.put": async ({ call, other }) =>
-    holds(await call("dht.put", `/ipns/${other.id}`, await recordOf(other)), /"name":"VALUE"/),
+  ...searchesOf("dht"),
+  ...searchesOf("routing"),
+  "provide.stat": gives("provide.stat", [], /"Sweep":\{"closed":false/),
 
   // No resolver is asked for this one.
   dns: async ({ call }) => assert.rejects(call("dns", "localhost", { timeout: 5000 }), /could not resolve name/),
   mount: {
-    why: "sent by the clients in a form that no server takes",
+    why: malformed,
     overHttp: ({ call }) => assert.rejects(call("mount"), /argument "domain-name" is required/),
   },
 
@@ -194,11 +206,4 @@ export const networkMethods: Readonly<Record<string, Line>> = {
     holds(await call("swarm.disconnect", `/p2p/${other.id}`), [`disconnect ${other.id} success`]);
     holds(await call("swarm.peers"), []);
   },
-
-  "provide.stat": elsewhere,
-  "routing.findPeer": elsewhere,
-  "routing.findProvs": elsewhere,
-  "routing.get": elsewhere,
-  "routing.provide": elsewhere,
-  "routing.put": elsewhere,
 };

@@ -5,7 +5,7 @@ import { join } from "node:path";
 import { createNode } from "modhost/node";
 import { Rpc } from "#test/support/network/rpc.ts";
 import { apiOnly, RpcServer } from "#test/support/rpc_server.ts";
-import { comparable, laterAnswers } from "./differences.ts";
+import { comparable, type LaterAnswer, type LevelName, laterAnswers, laterDifferences } from "./differences.ts";
 import { type Drive, methodsOf, useMethods } from "./every.ts";
 import { methods } from "./methods.ts";
 import { type Recorded, Recording } from "./recording.ts";
@@ -21,35 +21,14 @@ interface Result {
   readonly drive: Drive;
 }
 
-/** Throws when something is not right, or not the same; gives what was done, a line each. */
-export async function* everyMethodTwice(
-  create: (url: string) => Promise<object>,
-): AsyncGenerator<string, void, undefined> {
-  const folder = await mkdtemp(join(tmpdir(), "modhost-clients-"));
-  try {
-    const names = new Set(methodsOf(await create("http://127.0.0.1:1")).keys());
-    for (const each of ["own", "other"]) await (await createNode({ repo: join(folder, each) })).close();
-    const [http, inProcess] = await Promise.all([
-      meetingAnother(folder, "http", (around, repo) => overHttp(repo, create, names, around)),
-      meetingAnother(folder, "process", (around, repo) => here(repo, names, around)),
-    ]);
-    yield summary(names.size, http.drive);
-    const wrong = [
-      ...http.drive.failures.map((failure) => `over HTTP, ${failure}`),
-      ...inProcess.drive.missing.map((method) => `in process there is no method ${method}`),
-      ...inProcess.drive.failures.map((failure) => `in process, ${failure}`),
-      ...differences(http.recording, inProcess.recording),
-    ];
-    if (wrong.length > 0) throw new Error(wrong.join("\n"));
-    yield `in process, ${summary(names.size, inProcess.drive)}`;
-    yield `${inProcess.recording.calls.length} calls gave the same`;
-  } finally {
-    await rm(folder, { recursive: true, force: true });
-  }
-}
+const atOldLevel = { MODHOST_API_PUBSUB_WIRE: "multibase" };
+const atNewLevel = { MODHOST_API_LEVEL: "0.43" };
 
-/** As above over HTTP alone, of a server at the level 0.43: what differs there is explained. */
-export async function* everyMethodToday(
+/**
+ * Uses every method over HTTP at either level, and in process. What the level 0.43 answers otherwise is known, and all
+ * else the same everywhere. Throws when something is not right, or not the same; gives what was done, a line each.
+ */
+export async function* everyMethod(
   client: string,
   create: (url: string) => Promise<object>,
 ): AsyncGenerator<string, void, undefined> {
@@ -57,19 +36,27 @@ export async function* everyMethodToday(
   try {
     const names = new Set(methodsOf(await create("http://127.0.0.1:1")).keys());
     for (const each of ["own", "other"]) await (await createNode({ repo: join(folder, each) })).close();
-    const level = { MODHOST_API_LEVEL: "0.43" };
-    const { drive } = await meetingAnother(folder, "http", (around, repo) =>
-      overHttp(repo, create, names, around, level),
-    );
-    const known = laterAnswers.filter(({ clients }) => clients?.includes(client) ?? true);
+    const [old, today, inProcess] = await Promise.all([
+      meetingAnother(folder, "http", (around, repo) => overHttp(repo, create, names, around, atOldLevel)),
+      meetingAnother(folder, "today", (around, repo) => overHttp(repo, create, names, around, atNewLevel)),
+      meetingAnother(folder, "process", (around, repo) => here(repo, names, around)),
+    ]);
+    const ofClient = (all: readonly LaterAnswer[]) => all.filter(({ clients }) => clients?.includes(client) ?? true);
+    const [later, ofLevel] = [ofClient(laterAnswers), ofClient(laterDifferences)];
     const wrong = [
-      ...drive.failures.filter((failure) => !known.some(({ shows }) => shows.test(failure))),
-      ...known
-        .filter(({ shows }) => !drive.failures.some((failure) => shows.test(failure)))
-        .map(({ reason }) => `not seen: ${reason}`),
+      ...old.drive.failures.map((failure) => `over HTTP, ${failure}`),
+      ...unforeseen(today.drive.failures, later).map((text) => `over HTTP at the level 0.43, ${text}`),
+      ...inProcess.drive.missing.map((method) => `in process there is no method ${method}`),
+      ...inProcess.drive.failures.map((failure) => `in process, ${failure}`),
+      ...differences(old.recording, inProcess.recording, "0.9"),
+      ...unforeseen(differences(today.recording, inProcess.recording, "0.43"), ofLevel).map(
+        (text) => `at the level 0.43, ${text}`,
+      ),
     ];
     if (wrong.length > 0) throw new Error(wrong.join("\n"));
-    yield `${summary(names.size, drive)}; ${known.length} answer otherwise at that level`;
+    yield summary(names.size, old.drive);
+    yield `in process, ${summary(names.size, inProcess.drive)}`;
+    yield `${inProcess.recording.calls.length} calls gave the same, but for ${ofLevel.length} rules of the level 0.43`;
   } finally {
     await rm(folder, { recursive: true, force: true });
   }
@@ -101,7 +88,7 @@ async function overHttp(
   create: (url: string) => Promise<object>,
   names: ReadonlySet<string>,
   around: Around,
-  env: NodeJS.ProcessEnv = { MODHOST_API_PUBSUB_WIRE: "multibase" },
+  env: NodeJS.ProcessEnv,
 ): Promise<Result> {
   await using server = await RpcServer.start({ folder, env: { ...apiOnly, ...env } });
   const client = await create(server.url);
@@ -123,19 +110,27 @@ async function here(folder: string, names: ReadonlySet<string>, around: Around):
 }
 
 /** Calls whose outcomes are not the same, and calls that one of the two has not made. */
-function differences(http: Recording, inProcess: Recording): string[] {
+function differences(http: Recording, inProcess: Recording, level: LevelName): string[] {
   const [over, within] = [http, inProcess].map(({ calls }) => Map.groupBy(calls, ({ line }) => line));
   const lines = [...new Set([...(over?.keys() ?? []), ...(within?.keys() ?? [])])];
   return lines
     .filter((line) => typeof methods[line] === "function")
-    .flatMap((line) => ofLine(line, over?.get(line) ?? [], within?.get(line) ?? []));
+    .flatMap((line) => ofLine(line, over?.get(line) ?? [], within?.get(line) ?? [], level));
 }
 
-function ofLine(line: string, http: readonly Recorded[], inProcess: readonly Recorded[]): string[] {
+function ofLine(line: string, http: readonly Recorded[], inProcess: readonly Recorded[], level: LevelName): string[] {
   return Array.from({ length: Math.max(http.length, inProcess.length) }, (_, at) => {
     const [over, within] = [http[at], inProcess[at]].map(
-      (recorded) => recorded && JSON.stringify(comparable(recorded)),
+      (recorded) => recorded && JSON.stringify(comparable(recorded, level)),
     );
     return over === within ? [] : [`${line}: over HTTP  ${over}\n${" ".repeat(line.length)}  in process ${within}`];
   }).flat();
+}
+
+/** What nothing of the list explains, and what in it explains nothing. */
+function unforeseen(told: readonly string[], known: readonly LaterAnswer[]): string[] {
+  return [
+    ...told.filter((text) => !known.some(({ shows }) => shows.test(text))),
+    ...known.filter(({ shows }) => !told.some((text) => shows.test(text))).map(({ reason }) => `not seen: ${reason}`),
+  ];
 }

@@ -24,6 +24,7 @@ export interface Use {
 
 export const elsewhere = "no endpoint of this API";
 export const local = "asks no server";
+export const malformed = "sent by the clients in a form that no server takes";
 
 /** A use that there is no other side of in process. */
 export interface OverHttpAlone {

@@ -103,8 +103,8 @@ function goMode({ type, isSymlink, mode = 0 }: FilesStatResult): string {
 
 const statFacts = (stat: FilesStatResult): Pick<StatToday, "Mode" | "Mtime" | "MtimeNsecs"> => ({
   ...(stat.mode && { Mode: goMode(stat) }),
-  ...(stat.mtime?.seconds && { Mtime: stat.mtime.seconds }),
-  ...(stat.mtime?.nanoseconds && { MtimeNsecs: stat.mtime.nanoseconds }),
+  ...(stat.mtime?.secs && { Mtime: stat.mtime.secs }),
+  ...(stat.mtime?.nsecs && { MtimeNsecs: stat.mtime.nsecs }),
 });
 
 function statText(stat: Stat, format: string, more: Readonly<Record<string, string>> = {}): string {

@@ -104,9 +104,18 @@ export interface RoutingSearches<E> {
   query(peer: PeerName, options?: CallOptions): AsyncIterable<E>;
 }
 
-export type RoutingApi = RoutingSearches<QueryEvent>;
+/**
+ * The same under the name of the newer client, which leaves out what most callers do not look at: `put` yields one VALUE when all is
+ * done, and `provide` nothing unless it is `verbose`.
+ */
+export interface RoutingApi extends Omit<RoutingSearches<QueryEvent>, "query"> {
+  provide(
+    cid: Cids,
+    options?: DhtProvideOptions & { readonly verbose?: boolean | undefined },
+  ): AsyncIterable<QueryEvent>;
+}
 
-export interface DhtApi extends RoutingApi {
+export interface DhtApi extends RoutingSearches<QueryEvent> {
   /** The same queries, with all fields that the RPC API has for each event. */
   readonly events: RoutingSearches<DhtEvent>;
 }
@@ -114,7 +123,22 @@ export interface DhtApi extends RoutingApi {
 /** Maximum size of a record in bytes; no valid record is larger. */
 const MAX_RECORD_SIZE = 64 * 1024;
 
-/** `routing` of the newer client is `dht` of the older one. */
+export function routingApi(node: LowLevelNode): RoutingApi {
+  const { findPeer, findProvs, get, put, provide } = dhtApi(node);
+  return {
+    findPeer,
+    findProvs,
+    get,
+    async *put(key, value, options) {
+      for await (const _ of put(key, value, options));
+      yield queryEvent({ type: eventTypes.value });
+    },
+    async *provide(cids, { verbose, ...options } = {}) {
+      for await (const event of provide(cids, options)) if (verbose === true) yield event;
+    },
+  };
+}
+
 export function dhtApi(node: LowLevelNode): DhtApi {
   const events = eventsApi(node);
   return {

@@ -22,7 +22,6 @@ import { readFile } from "../content/unixfs/read.ts";
 import { unixNow } from "../content/unixfs/times.ts";
 import type { Names } from "../formats/cid/codecs.ts";
 import { parseChunker } from "../formats/unixfs/chunker/parse.ts";
-import type { UnixTime } from "../formats/unixfs/format.ts";
 import type { LowLevelNode } from "../low_level_node.ts";
 import { NodeError } from "../util/errors.ts";
 import { type ByteStream, LazyByteStream } from "./byte_stream.ts";
@@ -36,7 +35,7 @@ import {
   reading,
   type ShardingMode,
 } from "./common.ts";
-import { type ModeInput, modeOf, shownFacts, type TimeInput, timeOf } from "./mode_and_time.ts";
+import { type ModeInput, modeOf, type ShownFacts, shownFacts, type TimeInput, timeOf } from "./mode_and_time.ts";
 
 export interface FilesChangeOptions extends CallOptions {
   /** Make the change durable before the call resolves; true by default. */
@@ -142,12 +141,8 @@ export interface FilesListing {
   readonly entries: AsyncIterable<FilesLsEntry>;
 }
 
-export interface FilesStatResult {
+export interface FilesStatResult extends ShownFacts {
   readonly cid: CID;
-  /** The permissions, where the node states them. */
-  readonly mode?: number | undefined;
-  /** When it was changed, where the node states it. */
-  readonly mtime?: UnixTime | undefined;
   /** Size of a file in bytes; 0 for a directory. */
   readonly size: number;
   /** Total bytes of the block and everything below it. */

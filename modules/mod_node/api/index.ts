@@ -12,7 +12,7 @@ import { type CatApi, catApi } from "./cat.ts";
 import { type CidApi, cidApi } from "./cid.ts";
 import { type ConfigApi, configApi } from "./config.ts";
 import { type DagApi, dagApi } from "./dag.ts";
-import { type DhtApi, dhtApi, type RoutingApi } from "./dht.ts";
+import { type DhtApi, dhtApi, type RoutingApi, routingApi } from "./dht.ts";
 import { type DiagApi, diagApi } from "./diag.ts";
 import { type DnsApi, dnsApi } from "./dns.ts";
 import { type FileApi, fileApi } from "./file.ts";
@@ -63,6 +63,7 @@ export type * from "./id.ts";
 export type * from "./key.ts";
 export type * from "./log.ts";
 export type * from "./ls.ts";
+export type { ShownFacts } from "./mode_and_time.ts";
 export type * from "./mount.ts";
 export type * from "./multibase.ts";
 export type * from "./name.ts";
@@ -108,7 +109,6 @@ export interface NodeApi extends AddApi, CatApi, GetApi, LsApi, MountApi, RefsAp
   readonly provide: ProvideApi;
   readonly pubsub: PubsubApi;
   readonly repo: RepoApi;
-  /** `dht`, under the name that the newer client has for it. */
   readonly routing: RoutingApi;
   readonly stats: StatsApi & { readonly repo: RepoApi["stat"] };
   readonly swarm: SwarmApi;
@@ -151,7 +151,7 @@ export function nodeApi(node: LowLevelNode): NodeApi {
     provide: provideApi(node),
     pubsub: pubsubApi(node),
     repo: repoApi(node),
-    routing: dhtApi(node),
+    routing: routingApi(node),
     stats: { ...statsApi(node), repo: repoApi(node).stat },
     swarm: swarmApi(node),
     tar: tarApi(node),

@@ -12,7 +12,7 @@ import type { LowLevelNode } from "../low_level_node.ts";
 import { ExternalSortedMap, type ValueCodec } from "../storage/external_sorted_map.ts";
 import { mapConcurrent } from "../util/async/map_concurrent.ts";
 import { type CallOptions, type IpfsPath, listOf, pathText, reading } from "./common.ts";
-import { shownFacts } from "./mode_and_time.ts";
+import { factsOf, type ShownFacts, shownFacts } from "./mode_and_time.ts";
 
 export interface LsOptions extends CallOptions {
   /** Read each entry to determine its type; true by default. */
@@ -23,7 +23,7 @@ export interface LsOptions extends CallOptions {
   readonly stream?: boolean | undefined;
 }
 
-export interface LsEntry extends ModeAndTime {
+export interface LsEntry extends ShownFacts {
   readonly name?: string;
   readonly path: string;
   /** Size of a file's content in bytes; 0 for a directory. */
@@ -147,7 +147,7 @@ async function kindOf(
   if (cid.code !== dagPb || read === undefined) return { type: "unknown", size: 0, target: "" };
   const node = openNode(cid, await read(cid));
   const { type, data } = node.unixfs;
-  const facts = shownFacts(node.unixfs);
+  const facts = factsOf(node.unixfs);
   if (type === "Symlink") {
     return { type: "symlink", size: fileSize(node), target: Buffer.from(data ?? []).toString(), ...facts };
   }

@@ -52,8 +52,21 @@ function partsOf(time: TimeInput): readonly [seconds: number, nanoseconds: numbe
 
 const isPair = (time: TimeInput): time is readonly [number, number] => Array.isArray(time);
 
-/** What a result shows of a node. */
-export const shownFacts = ({ mode, mtime }: ModeAndTime): ModeAndTime => ({
+/** What a node states of itself, as results show it. */
+export interface ShownFacts {
+  /** The permissions. */
+  readonly mode?: number;
+  /** When it was changed: seconds since 1970, negative before, and nanoseconds since the last of them. */
+  readonly mtime?: { readonly secs: number; readonly nsecs: number };
+}
+
+export const shownFacts = ({ mode, mtime }: ModeAndTime): ShownFacts => ({
+  ...(mode !== undefined && { mode }),
+  ...(mtime !== undefined && { mtime: { secs: mtime.seconds, nsecs: mtime.nanoseconds } }),
+});
+
+/** Only what is there. */
+export const factsOf = ({ mode, mtime }: ModeAndTime): ModeAndTime => ({
   ...(mode !== undefined && { mode }),
   ...(mtime !== undefined && { mtime }),
 });
