@@ -32,6 +32,7 @@ import { Keystore } from "./storage/keystore/keystore.ts";
 import type { MetadataStore } from "./storage/metadata/store.ts";
 import type { Repo } from "./storage/repo/repo.ts";
 import type { SharedFigures } from "./storage/shared/figures.ts";
+import type { CollectingHost } from "./storage/shared/gc/collections.ts";
 import type { SharedLog } from "./storage/shared/log.ts";
 import { WorkShares } from "./storage/shared/work_shares.ts";
 import { agentVersion, withSuffix } from "./util/agent_version.ts";
@@ -140,7 +141,7 @@ export class LocalNode implements LowLevelNode {
     });
     const ground: MountDeps = {
       repo,
-      metadata: hostMetadata,
+      ...treesAt(this),
       lock: this.lock,
       sharded,
       blocks: this.blocks,
@@ -152,7 +153,7 @@ export class LocalNode implements LowLevelNode {
     };
     this.mounts = new Mounts(ground);
     this.#collections = collections;
-    collections?.serve(collectingHost({ pins: this.pins, lock: this.lock, roots: () => this.#roots() }));
+    collections?.serve(this.#collectingHost());
     const { defaults = {} } = options;
     const { pubsub, namesOverPubsub } = repo.config.switches;
     this.#namesOverPubsub = options.namesOverPubsub ?? namesOverPubsub ?? defaults.namesOverPubsub ?? false;
@@ -161,6 +162,12 @@ export class LocalNode implements LowLevelNode {
     this.#copyMetadata = copyMetadata;
     this.#told = told;
     this.#closing = closing;
+  }
+
+  #collectingHost(): CollectingHost {
+    const { pins, lock } = this;
+    const underWay = async () => [...(await this.files.roots()), ...(await this.mounts.openRoots())];
+    return collectingHost({ pins, lock, roots: () => this.#roots(), underWay });
   }
 
   #followHashOnRead(): void {
@@ -370,6 +377,10 @@ export class LocalNode implements LowLevelNode {
     return this.close();
   }
 }
+
+/** Where the trees of mounts are: with the pins, where several hosts collect garbage by them. */
+const treesAt = ({ repo, shared, metadata, hostMetadata }: LocalNode): Pick<MountDeps, "metadata" | "host"> =>
+  shared === undefined ? { metadata: hostMetadata } : { metadata, host: repo.identity.peerId.toString() };
 
 /** Undefined when it is off. @throws NodeError REFERENCES_SHARED */
 function filestoreOf(repo: Repo, { blocks, metadata, shared }: Stores): Filestore | undefined {

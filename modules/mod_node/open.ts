@@ -1,6 +1,7 @@
 /** Opens a repo, its stores and the node on top of them. */
 import { rm } from "node:fs/promises";
 import { dirname, join } from "node:path";
+import { moveTrees, treesOf } from "./content/mfs/key_trees.ts";
 import type { NodeOptions } from "./low_level_node.ts";
 import type { Stores } from "./migration/open_stores/engines.ts";
 import { openStores } from "./migration/open_stores/open.ts";
@@ -92,6 +93,9 @@ export async function openNode(options: NodeOptions): Promise<LocalNode> {
     await node.denylists.reread();
     // A killed process may have left files there.
     await rm(node.scratch, { recursive: true, force: true });
+    // Earlier versions left the trees of mounts to each host.
+    if (stores.shared !== undefined && node.hostMetadata !== metadata)
+      await moveTrees(treesOf(node.hostMetadata), treesOf(metadata, repo.identity.peerId.toString()));
     await seed(node);
     void repo.lost.then(() => {
       options.onNotice?.(`the repo ${repo.path} was taken over by another process: this node is closed`);

@@ -1,11 +1,11 @@
 /** The mounts of a node: /ipfs and /ipns as FUSE file systems of this machine. */
 import { realpath, stat } from "node:fs/promises";
 import type { CID } from "multiformats/cid";
+import { keptRoots } from "../content/mfs/key_trees.ts";
 import type { Repo } from "../storage/repo/repo.ts";
 import { KeyedMutex } from "../util/async/keyed_mutex.ts";
 import { NodeError } from "../util/errors.ts";
 import { mounted, mountType } from "./mount_table.ts";
-import { keptRoots } from "./names/own_tree.ts";
 import type { ActiveMounts, MountDeps, MountPoints } from "./start_mounts.ts";
 
 export class Mounts {
@@ -60,10 +60,14 @@ export class Mounts {
     return this.#mutex.runExclusive("", () => this.#unmount());
   }
 
-  /** The roots that garbage collection must keep. The caller holds the lock exclusively. */
+  /** The roots that garbage collection must keep, of all hosts that share the store. The caller holds the lock exclusively. */
   async roots(): Promise<CID[]> {
-    const changed = (await this.#active?.names.roots()) ?? [];
-    return [...changed, ...(await keptRoots(this.#deps.metadata))];
+    return [...(await this.openRoots()), ...(await keptRoots(this.#deps.metadata))];
+  }
+
+  /** Those that may be known to this host alone: of what is mounted here. The caller holds the lock exclusively. */
+  async openRoots(): Promise<CID[]> {
+    return (await this.#active?.names.roots()) ?? [];
   }
 
   async #unmount(): Promise<void> {

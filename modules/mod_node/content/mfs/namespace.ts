@@ -106,7 +106,7 @@ export class Namespace implements PendingBlocks {
     const [journal, sync] = [this.#journal, () => blocks.store.sync()];
     const storeRoot = (stored: () => void) => this.#storeRoot(stored);
     this.#commits = new Commits({ journal, storeRoot, sync, isLarge: () => this.#isLarge });
-    if (shared) this.#rounds = new Rounds({ journal, sync, tree: this.#tree, lock: this.#treeLock });
+    if (shared) this.#rounds = new Rounds({ journal, sync, tree: this.#tree, lock: this.#treeLock, gcLock: lock });
   }
 
   /**

@@ -14,6 +14,8 @@ export interface RoundsDeps {
   readonly journal: Journal;
   /** Held during a round. */
   readonly lock: SharedLock;
+  /** Of garbage collection. */
+  readonly gcLock: Pick<SharedLock, "voids">;
   readonly tree: LoadedTree;
   /** What was put is durable when it resolves. */
   readonly sync: () => Promise<void>;
@@ -44,6 +46,8 @@ export class Rounds {
   readonly #deps: RoundsDeps;
   #waiting: Call[] = [];
   #isRunning = false;
+  /** Of the lock of garbage collection, when the tree was loaded. */
+  #voids = 0;
 
   constructor(deps: RoundsDeps) {
     this.#deps = deps;
@@ -121,8 +125,11 @@ export class Rounds {
   }
 
   async #takeOver(): Promise<void> {
-    const { journal, tree } = this.#deps;
-    // Otherwise the first call loads it as it is now.
+    const { journal, tree, gcLock } = this.#deps;
+    // Directories that were stored here, and that no root had yet, may have gone: they are stored again.
+    if (this.#voids !== gcLock.voids) tree.drop();
+    this.#voids = gcLock.voids;
+    // The first call loads it as it is now.
     if (tree.root === undefined) return;
     const changes = await journal.since();
     if (changes === undefined) tree.drop();

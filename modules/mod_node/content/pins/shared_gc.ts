@@ -12,9 +12,11 @@ export interface CollectingHostDeps {
   readonly lock: SharedLock;
   /** More roots, of the files and of what is mounted: those of all hosts, as far as they are known. The lock is held. */
   readonly roots: () => Promise<readonly CID[]>;
+  /** Those among them that may be known to this host alone. The lock is held. */
+  readonly underWay: () => Promise<readonly CID[]>;
 }
 
-export function collectingHost({ pins, lock, roots }: CollectingHostDeps): CollectingHost {
+export function collectingHost({ pins, lock, roots, underWay }: CollectingHostDeps): CollectingHost {
   const alone = async <T>(run: () => Promise<T>): Promise<T> => {
     const release = await lock.acquireExclusive();
     return await run().finally(release);
@@ -35,7 +37,7 @@ export function collectingHost({ pins, lock, roots }: CollectingHostDeps): Colle
     },
     async *guarded(find) {
       const seen = new CidSet();
-      for (const root of [...(await roots()), ...pins.guarded()]) yield* present(root, seen, find);
+      for (const root of [...(await underWay()), ...pins.guarded()]) yield* present(root, seen, find);
     },
   };
 }

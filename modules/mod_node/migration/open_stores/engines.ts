@@ -19,9 +19,9 @@ import type { BlockImportOptions } from "../from_go_ipfs/import_blocks.ts";
 
 export interface Stores {
   readonly blocks: BlockStore;
-  /** What goes with the blocks: pins, files, published names, what is to be provided, the data of modules. */
+  /** What goes with the blocks: pins, files, trees of mounts, published names, what is to be provided, the data of modules. */
   readonly metadata: MetadataStore;
-  /** What concerns this host alone: peers, records of the DHT, when it provided last, what is mounted. By default `metadata`. */
+  /** What concerns this host alone: peers, records of the DHT, when it provided last. By default `metadata`. */
   readonly hostMetadata?: MetadataStore | undefined;
   /** The log that other hosts work on these blocks and this metadata with; undefined for stores of this host alone. */
   readonly shared?: SharedLog | undefined;

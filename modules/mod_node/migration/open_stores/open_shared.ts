@@ -3,6 +3,7 @@ import { mkdir, readFile } from "node:fs/promises";
 import { hostname } from "node:os";
 import { dirname, join } from "node:path";
 import type { CID } from "multiformats/cid";
+import { isRootKey } from "../../content/pins/root_keys.ts";
 import type { MakeRoom } from "../../storage/disk_reserve.ts";
 import type { MetadataStore } from "../../storage/metadata/store.ts";
 import type { Repo } from "../../storage/repo/repo.ts";
@@ -91,8 +92,7 @@ export async function openSharedStores(
     const copy = await openMetadata({ ...repo.stores, metadata: join(folder, "metadata") }, onNotice, makeRoom);
     const metadata = await SharedMetadata.open(log, copy);
     stores.push(() => metadata.close());
-    const isRoot = (key: string) => key.startsWith("pins/") || key.startsWith("files/");
-    const collections = new Collections({ log, metadata, blocks: blocks.condemnable, isRoot });
+    const collections = new Collections({ log, metadata, blocks: blocks.condemnable, isRoot: isRootKey });
     engines.push(() => collections.close());
     const hostMetadata = await openMetadata(repo.stores, onNotice, makeRoom);
     stores.push(() => hostMetadata.close());

@@ -2,8 +2,9 @@
 import { readFile } from "node:fs/promises";
 import { join, resolve } from "node:path";
 import { Journal } from "../../content/mfs/journal.ts";
+import { copyTrees, treesOf } from "../../content/mfs/key_trees.ts";
 import { KeyFiles } from "../../storage/keystore/key_files.ts";
-import { readConfig } from "../../storage/repo/config_document.ts";
+import { identityOf, readConfig } from "../../storage/repo/config_document.ts";
 import type { StoreKind } from "../../storage/repo/datastore.ts";
 import { isRepo, lockFolders, newConfig } from "../../storage/repo/repo.ts";
 import { keysPrefix } from "../../storage/shared/keys.ts";
@@ -22,7 +23,7 @@ import { sourceOf } from "./source.ts";
 export interface FromSharedOptions extends CopyOptions {
   /** Of the new repo; segments by default. */
   readonly kind?: StoreKind | undefined;
-  /** A repo whose configuration, identity and keys the new one gets; a new identity otherwise. */
+  /** A repo whose configuration, identity and keys the new one gets, and what its host has written through mounts; a new identity otherwise. */
   readonly like?: string | undefined;
   /** Read every block in the new repo at the end, and compare it with its hash. */
   readonly verify?: boolean | undefined;
@@ -53,11 +54,13 @@ export async function migrateFromShared(
           await tellOfKeys(shared, onNotice);
           if (like !== undefined && shared.keys !== undefined)
             await refuseOtherKeys(shared.keys, new KeyFiles(join(like, "keystore")));
-          const result = await copyContent(shared, stores, join(folder, "source"), options);
+          const config = like === undefined ? undefined : readConfig(await readFile(join(like, "config"), "utf8"));
+          const host = config === undefined ? undefined : identityOf(config.typed).PeerID;
+          const result = await copyContent(shared, stores, join(folder, "source"), { ...options, host });
           const finish = async () => {
             if (like !== undefined) await copyKeys(like, path);
             if (shared.keys !== undefined) await mergeKeys(shared.keys, new KeyFiles(join(path, "keystore")));
-            return like === undefined ? newConfig() : readConfig(await readFile(join(like, "config"), "utf8"));
+            return config ?? newConfig();
           };
           return { result, finish };
         }),
@@ -68,11 +71,14 @@ export async function migrateFromShared(
   }
 }
 
-type Options = Omit<FromSharedOptions, "kind" | "like">;
+interface Options extends Omit<FromSharedOptions, "kind" | "like"> {
+  /** Peer ID of the host whose mounts the new repo gets. */
+  readonly host: string | undefined;
+}
 
 /** `folder` is for a copy of the shared metadata. */
 async function copyContent(from: SharedStores, to: Stores, folder: string, options: Options): Promise<Migrated> {
-  const { onProgress, onNotice = () => {}, signal, verify = false } = options;
+  const { onProgress, onNotice = () => {}, signal, verify = false, host } = options;
   const { blocks, metadata, collections, shared, keys } = from;
   await removeAll(to.metadata, "");
   // Much may go while this is copied: what is needed at the end is what counts.
@@ -93,6 +99,7 @@ async function copyContent(from: SharedStores, to: Stores, folder: string, optio
     await requireBlocks(listed, to.blocks, { total: copied.blocks, verify, onProgress, signal });
     const merged = await mergeMetadata(source.metadata, to.metadata, { onConflict: "replace", signal });
     if (source.root !== undefined) await new Journal(to.metadata).replace(source.root);
+    if (host !== undefined) await copyTrees(treesOf(copy, host), treesOf(to.metadata));
     await requireEntries(copy, to.metadata);
     return { ...copied, ...merged, keys: (await keys?.names())?.length ?? 0, files: source.root };
   } finally {

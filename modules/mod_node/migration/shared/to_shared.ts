@@ -1,6 +1,7 @@
 /** Copies the content of a repo into a store that several hosts share, and may be using. */
 import { dirname, join } from "node:path";
 import type { CID } from "multiformats/cid";
+import { copyTrees, treesOf } from "../../content/mfs/key_trees.ts";
 import type { BlockStore } from "../../storage/blockstore/store.ts";
 import { Filestore } from "../../storage/filestore/filestore.ts";
 import { ReferenceStore } from "../../storage/filestore/reference_store.ts";
@@ -30,8 +31,8 @@ export interface ToSharedOptions extends CopyOptions, Pick<RepoOptions, "data"> 
 }
 
 /**
- * Copies blocks, pins, files, published names, keys for names (where hosts share them) and the state of modules. The repo is not
- * changed. Hosts may use the store meanwhile: what they have stays. After an interruption the same call goes on.
+ * Copies blocks, pins, files, what was written through mounts, published names, keys for names (where hosts share them) and the
+ * state of modules. The repo is not changed. Hosts may use the store meanwhile: what they have stays. After an interruption the same call goes on.
  *
  * @throws NodeError REPO_LOCKED, STORE_UNAVAILABLE, SESSION_LOST, BLOCK_CORRUPT; for content that both have and that cannot be joined;
  * the signal's reason when it aborts
@@ -143,6 +144,7 @@ class Copying {
     await note({ folder: path, isMerging: true });
     const merging = { onConflict, check, signal };
     const merged = await mergeMetadata(source.metadata, metadata, merging);
+    await copyTrees(treesOf(source.metadata), treesOf(metadata, identity.peerId.toString()), check);
     const named = await this.#giveKeys();
     await requireEntries(source.metadata, metadata);
     // Last: whoever sees the files has all the rest.

@@ -1,21 +1,19 @@
 /** The tree behind one of the node's own keys: an MFS tree that is edited, stored and published. */
 import { CID } from "multiformats/cid";
 import { Journal } from "../../content/mfs/journal.ts";
+import { treeOf, treesOf } from "../../content/mfs/key_trees.ts";
 import { type ChangeOptions, Namespace, type NamespaceDeps } from "../../content/mfs/namespace.ts";
 import { flush } from "../../content/mfs/operations.ts";
 import { namespacePath } from "../../content/mfs/path.ts";
 import type { PeerId } from "../../formats/peer_id.ts";
 import type { Names } from "../../network/ipns/names.ts";
 import type { NamedKey } from "../../storage/keystore/keystore.ts";
-import { prefixedStore } from "../../storage/metadata/prefixed_store.ts";
 import type { MetadataStore } from "../../storage/metadata/store.ts";
 import { Publisher } from "./publisher.ts";
 
-/** Prefix of the trees in the metadata; the text of the key's id follows. */
-const KEY_PREFIX = "mounts/";
 /** Key of the CID that was last published from here. */
 const publishedKey = "published";
-/** Changes become durable only when somebody asks for it. */
+/** Changes become durable only when somebody asks for it; at once where several hosts share the store. */
 export const unflushed: ChangeOptions = { flush: false };
 
 /** Milliseconds that closing waits for peers, to publish or to fetch blocks. */
@@ -24,6 +22,8 @@ export const CLOSE_TIMEOUT_MS = 3000;
 const MAX_RESOLVE_MS = 10_000;
 
 export interface TreeDeps extends NamespaceDeps {
+  /** Peer ID of this host, where several have the metadata: the trees of each are its own. */
+  readonly host?: string | undefined;
   readonly names: Pick<Names, "key" | "publish" | "resolve">;
   /** The block at a content path; fetches from peers until the signal aborts. */
   blockAt(path: string, signal: AbortSignal): Promise<CID>;
@@ -38,7 +38,7 @@ export class OwnTree {
 
   /** Opens the tree as it was left here or, if it was published from elsewhere since, as published. */
   static async open(deps: TreeDeps, key: NamedKey, signal: AbortSignal): Promise<OwnTree> {
-    const kept = prefixedStore(deps.metadata, `${KEY_PREFIX}${key.id}/`);
+    const kept = treeOf(treesOf(deps.metadata, deps.host), key.id);
     const published = await kept.get(publishedKey);
     const here = await currentValue(deps, key.id, { offline: true, signal });
     const value = here ?? (await currentValue(deps, key.id, { offline: false, signal }));
@@ -52,7 +52,12 @@ export class OwnTree {
 
   private constructor(deps: TreeDeps, key: NamedKey, kept: MetadataStore) {
     this.key = key;
-    this.files = new Namespace({ ...deps, metadata: kept, noPeers: this.#noPeers.signal });
+    this.files = new Namespace({
+      ...deps,
+      metadata: kept,
+      shared: deps.host !== undefined,
+      noPeers: this.#noPeers.signal,
+    });
     const { signal } = this.#leaving;
     const publish = async () => {
       const root = await flush(this.files, namespacePath("/"), { signal });
@@ -105,18 +110,3 @@ async function currentValue(
 
 const keepPublished = (kept: MetadataStore, { bytes }: CID): Promise<void> =>
   kept.transaction((writer) => writer.put(publishedKey, bytes));
-
-/** The roots of stored trees, open or not, which garbage collection must keep. */
-export async function keptRoots(metadata: MetadataStore): Promise<CID[]> {
-  const kept: CID[] = [];
-  const trees = new Set<string>();
-  for await (const [key] of metadata.range({ prefix: KEY_PREFIX }))
-    trees.add(key.slice(0, key.indexOf("/", KEY_PREFIX.length) + 1));
-  for (const name of trees) {
-    const journal = new Journal(prefixedStore(metadata, name));
-    const { root, changes } = await journal.state();
-    if (root !== undefined) kept.push(root);
-    for (const change of changes) if ("put" in change) kept.push(change.put.cid);
-  }
-  return kept;
-}

@@ -6,6 +6,7 @@ import { describe, test } from "node:test";
 import { createNode, type Node, nodeMetrics, retryAfter } from "#node/index.ts";
 import { S3Server } from "#test/support/engines/s3_server.ts";
 import { noSharedStore, sharedStore } from "#test/support/engines/shared_store.ts";
+import { MountPlace, skip } from "../../mount/support.ts";
 
 async function text(bytes: AsyncIterable<Uint8Array>): Promise<string> {
   const parts: Uint8Array[] = [];
@@ -63,6 +64,24 @@ describe("nodes of several hosts on one store", { skip: noSharedStore }, () => {
     // This asks for what the log has by now; otherwise a notice tells of it.
     await one.lowLevel.metadata.get("any");
     assert.equal(await one.lowLevel.names.resolve(String(id)), `/ipfs/${second.cid}`);
+  });
+
+  test("what was written through a mount of a host that is gone stays, whatever another one collects", {
+    skip,
+  }, async (t) => {
+    const { settings } = await sharedStore();
+    await using place = await MountPlace.make();
+    const mount = async () => (await place.open({ store: settings })).mounts.mount(place);
+    await mount();
+    await place.shell("mkdir ipns/local/d; echo kept > ipns/local/d/file");
+    await place.close();
+    const other = await createNode({ repo: join(place.folder, "other"), store: settings, offline: true });
+    t.after(() => other.close());
+    const { cid } = await other.add("kept by nobody", { pin: false });
+    const removed = (await Array.fromAsync(other.repo.gc())).map((each) => String(each.cid ?? each.err));
+    assert.ok(removed.includes(String(cid)), removed.join());
+    await mount();
+    assert.equal(await place.shell("cat ipns/local/d/file"), "kept\n");
   });
 
   test("what it asks of the store is in its figures", async (t) => {

@@ -3,7 +3,10 @@ import assert from "node:assert/strict";
 import { join } from "node:path";
 import { test } from "node:test";
 import { type MigrationProgress, migrateFromShared, migrateToShared } from "modhost/node";
+import { treesOf } from "#node/content/mfs/key_trees.ts";
+import type { NodeOptions } from "#node/low_level_node.ts";
 import { noSharedStore } from "#test/support/engines/shared_store.ts";
+import { opened } from "#test/unit/modules/mod_node/migration/from_go_ipfs/support.ts";
 import { documentIn, emptyFolder } from "#test/unit/modules/mod_node/storage/repo/support.ts";
 import { fill, objectsOf, shown, storeIn } from "./support.ts";
 
@@ -14,16 +17,26 @@ test("what a repo has is there on hosts of a shared store, and in repos of eithe
   const [own, back, flat] = [join(folder, "own"), join(folder, "back"), join(folder, "flat")];
   await fill(own);
   const before = await shown(own);
+  const { PeerID: peer } = (await documentIn(own)).Identity as { PeerID: string };
+  // As if something had been written through a mount.
+  await opened(own, ({ metadata }) =>
+    treesOf(metadata).transaction((writer) => writer.put("KEY/files/root", new Uint8Array([1]))),
+  );
+  const mounted = (repo: NodeOptions | string, host?: string) =>
+    opened(repo, ({ metadata }) => treesOf(metadata, host).get("KEY/files/root"));
   assert.equal(before.keys.length, 1);
   const settings = await storeIn(folder);
   const told: MigrationProgress[] = [];
   const there = await migrateToShared(own, settings, { onProgress: (each) => told.push(each), verify: true });
   assert.deepEqual([there.blocks, there.keys, there.files?.toString()], [there.total, 1, before.root]);
   assert.deepEqual(told[0], { blocks: 0, bytes: 0 });
-  assert.deepEqual(await shown({ repo: join(folder, "host"), store: settings }), before);
+  const host = { repo: join(folder, "host"), store: settings };
+  assert.deepEqual(await shown(host), before);
+  assert.ok(await mounted(host, peer));
 
   await migrateFromShared(settings, flat, { kind: "flatfs" });
   assert.deepEqual(await shown(flat), before);
+  assert.equal(await mounted(flat), undefined);
   const objects = await objectsOf(settings);
   // The same content again, of a repo of go-ipfs.
   const again = await migrateToShared(flat, settings);
@@ -32,5 +45,6 @@ test("what a repo has is there on hosts of a shared store, and in repos of eithe
   const { keys } = await migrateFromShared(settings, back, { like: own, verify: true });
   assert.equal(keys, 1);
   assert.deepEqual(await shown(back), before);
+  assert.ok(await mounted(back));
   assert.deepEqual((await documentIn(back)).Identity, (await documentIn(own)).Identity);
 });

@@ -1,42 +1,10 @@
 /** Garbage collection as users of two nodes on one store see it. */
 import assert from "node:assert/strict";
-import { join } from "node:path";
-import { type TestContext, test } from "node:test";
-import { createNode, type Node } from "modhost/node";
+import { test } from "node:test";
+import type { Node } from "modhost/node";
 import type { CID } from "multiformats/cid";
-import { memoryMetadata } from "#node/storage/metadata/memory.ts";
-import { Collections } from "#node/storage/shared/gc/collections.ts";
-import { SharedMetadata } from "#node/storage/shared/metadata.ts";
-import { openSharedBlocks } from "#node/storage/shared/segments/open.ts";
-import { MemoryLog } from "#test/support/engines/memory_log.ts";
-import { MemoryObjects } from "#test/support/engines/memory_objects.ts";
-import { eventually } from "#test/support/eventually.ts";
 import { packed } from "#test/support/tar.ts";
-import { emptyFolder } from "../../repo/support.ts";
-
-class Place {
-  readonly log = new MemoryLog();
-  readonly contents: MemoryObjects["contents"] = new Map();
-
-  async node(t: TestContext): Promise<Node> {
-    const log = this.log.open();
-    const objects = new MemoryObjects(this.contents, {});
-    const remove = (cids: readonly CID[]) => collections.remove(cids);
-    const blocks = await openSharedBlocks({ folder: join(await emptyFolder(t), "blocks"), objects, log, remove });
-    const metadata = await SharedMetadata.open(log, memoryMetadata());
-    const isRoot = (key: string) => key.startsWith("pins/") || key.startsWith("files/");
-    const collections = new Collections({ log, metadata, blocks: blocks.condemnable, isRoot, pollMs: 5 });
-    await collections.start();
-    const close = async () => {
-      await collections.close();
-      await log.close();
-    };
-    const stores = { blocks, metadata, hostMetadata: memoryMetadata(), shared: log, collections, close };
-    const node = await createNode({ repo: await emptyFolder(t), offline: true, stores: async () => stores });
-    t.after(() => node.close());
-    return node;
-  }
-}
+import { Place, shutOut } from "./place.ts";
 
 const bytes = (text: string) => new Uint8Array(Buffer.from(text));
 const has = async (node: Node, cid: CID) => (await node.lowLevel.blocks.find(cid)) !== undefined;
@@ -78,27 +46,20 @@ test("a block that is removed on one host is gone on every host, unless it is pi
 test("a call that outlives its host's session keeps nothing: what it stored may be gone, and it can be repeated", async (t) => {
   const place = new Place();
   const node = await place.node(t);
-  const { shared, metadata } = node.lowLevel;
   const calls: ((body: AsyncIterable<Uint8Array>) => Promise<unknown>)[] = [
     (body) => node.files.write("/slow", body, { create: true }),
     (body) => node.add(body),
     (body) => node.tar.add(body),
   ];
   for (const call of calls) {
-    const session = shared?.session as number;
-    const [begun, rejoined] = [Promise.withResolvers<void>(), Promise.withResolvers<void>()];
-    const outcome = call(slowly(begun, rejoined.promise)).then(
+    const [begun, ended] = [Promise.withResolvers<void>(), Promise.withResolvers<void>()];
+    const outcome = call(slowly(begun, ended.promise)).then(
       () => "done",
       ({ code, kind }) => `${code} ${kind}`,
     );
     await begun.promise;
-    place.log.endSession(session);
-    await assert.rejects(
-      metadata.transaction((writer) => writer.put("x", new Uint8Array(1))),
-      { code: "SESSION_LOST" },
-    );
-    await eventually("the host has joined anew", () => shared?.session !== session);
-    rejoined.resolve();
+    await shutOut(place, node.lowLevel).rejoined();
+    ended.resolve();
     assert.equal(await outcome, "SESSION_LOST unavailable");
   }
   await node.files.write("/slow", bytes("again"), { create: true });
