@@ -2,9 +2,10 @@
 import type { CID } from "multiformats/cid";
 import { CidSet } from "../../formats/cid/set.ts";
 import type { BlockService } from "../../storage/blockstore/block_service.ts";
+import { BufferPool } from "../../storage/blockstore/buffer_pool.ts";
 import { NodeError } from "../../util/errors.ts";
 import { nodeReader } from "../dag/reader.ts";
-import { walk } from "../dag/walk.ts";
+import { type WalkOptions, walk } from "../dag/walk.ts";
 import type { Pins } from "./pins.ts";
 
 export interface Removed {
@@ -19,6 +20,12 @@ export interface CollectOptions {
   readonly signal?: AbortSignal | undefined;
   /** More roots whose local blocks are kept, although parts may be missing: the root of MFS. */
   readonly partial?: readonly CID[];
+}
+
+export interface Marking {
+  /** Where blocks are read into, which are needed for their links alone. */
+  readonly buffers: BufferPool;
+  readonly signal?: AbortSignal | undefined;
 }
 
 /** Blocks that are removed together. */
@@ -64,10 +71,11 @@ async function mark(
   signal: AbortSignal | undefined,
 ): Promise<{ readonly kept: CidSet; readonly errors: readonly string[] }> {
   const kept = new CidSet();
-  const read = nodeReader(blocks, { offline: true, signal, evenDenied: true });
-  const errors = await markPinned(pins, kept, read, signal);
-  const find = (cid: CID) => blocks.find(cid);
-  for (const root of [...partial, ...pins.guarded()]) await markPresent(root, kept, find, signal);
+  const buffers = new BufferPool();
+  const read = nodeReader(blocks, { offline: true, signal, evenDenied: true, buffers });
+  const errors = await markPinned(pins, kept, read, { buffers, signal });
+  const find = (cid: CID) => blocks.find(cid, buffers);
+  for (const root of [...partial, ...pins.guarded()]) await markPresent(root, kept, find, { buffers, signal });
   return { kept, errors };
 }
 
@@ -76,12 +84,12 @@ export async function markPinned(
   pins: Pins,
   kept: CidSet,
   read: (cid: CID) => Promise<Uint8Array>,
-  signal: AbortSignal | undefined,
+  marking: Marking,
 ): Promise<string[]> {
   const errors: string[] = [];
   for await (const root of pins.list("recursive")) {
     try {
-      for await (const _ of walk(root, { read, seen: kept, signal, skipLeaves: true, lenient: true }));
+      for await (const _ of cidsBelow(root, { read, seen: kept, ...marking }));
     } catch (error) {
       if (!(error instanceof NodeError)) throw error;
       errors.push(`could not retrieve links for ${root}: ${error.message}`);
@@ -96,9 +104,9 @@ export async function markPresent(
   root: CID,
   kept: CidSet,
   find: (cid: CID) => Promise<Uint8Array | undefined>,
-  signal?: AbortSignal,
+  marking: Marking,
 ): Promise<void> {
-  for await (const _ of present(root, kept, find, signal));
+  for await (const _ of present(root, kept, find, marking));
 }
 
 /** The blocks of a DAG that need not be complete, without those that are in `seen`. */
@@ -106,11 +114,19 @@ export async function* present(
   root: CID,
   seen: CidSet,
   find: (cid: CID) => Promise<Uint8Array | undefined>,
-  signal?: AbortSignal,
+  marking: Marking,
 ): AsyncGenerator<CID> {
   const none = new Uint8Array();
   const read = async (cid: CID) => (await find(cid)) ?? none;
-  for await (const { cid } of walk(root, { read, seen, signal, skipLeaves: true, lenient: true })) yield cid;
+  yield* cidsBelow(root, { read, seen, ...marking });
+}
+
+/** The root as well. */
+async function* cidsBelow(root: CID, how: WalkOptions & Marking): AsyncGenerator<CID> {
+  for await (const { cid, bytes } of walk(root, { ...how, skipLeaves: true, lenient: true })) {
+    if (bytes !== undefined) how.buffers.release(bytes);
+    yield cid;
+  }
 }
 
 /** True when all of them are gone. */

@@ -1,6 +1,7 @@
 /** What a host of a shared store tells a collection across hosts of its roots, and of what its calls refer to. */
 import type { CID } from "multiformats/cid";
 import { CidSet } from "../../formats/cid/set.ts";
+import { BufferPool } from "../../storage/blockstore/buffer_pool.ts";
 import type { CollectingHost } from "../../storage/shared/gc/collections.ts";
 import type { SharedLock } from "../../util/async/shared_lock.ts";
 import { failure, NodeError } from "../../util/errors.ts";
@@ -25,19 +26,23 @@ export function collectingHost({ pins, lock, roots, underWay }: CollectingHostDe
     alone,
     voidCalls: () => lock.voidCalls(),
     async mark(kept, find, { signal, pinned = false }) {
+      const buffers = new BufferPool();
       const read = async (cid: CID) => {
-        const bytes = await find(cid);
+        const bytes = await find(cid, buffers);
         if (bytes === undefined) throw failure("BLOCK_NOT_FOUND");
         return bytes;
       };
-      const [error] = await markPinned(pins, kept, read, signal);
+      const [error] = await markPinned(pins, kept, read, { buffers, signal });
       if (error !== undefined) throw new NodeError(`garbage collection aborted: ${error}`);
       if (pinned) return;
-      for (const root of await alone(roots)) await markPresent(root, kept, find, signal);
+      const here = (cid: CID) => find(cid, buffers);
+      for (const root of await alone(roots)) await markPresent(root, kept, here, { buffers, signal });
     },
     async *guarded(find) {
       const seen = new CidSet();
-      for (const root of [...(await underWay()), ...pins.guarded()]) yield* present(root, seen, find);
+      const buffers = new BufferPool();
+      const here = (cid: CID) => find(cid, buffers);
+      for (const root of [...(await underWay()), ...pins.guarded()]) yield* present(root, seen, here, { buffers });
     },
   };
 }

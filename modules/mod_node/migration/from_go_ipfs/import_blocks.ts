@@ -73,10 +73,11 @@ export async function storeForms({ blocks, metadata }: Parts, signal: AbortSigna
   const pins = new Pins(service, metadata, new SharedLock());
   const find = (cid: CID) => service.find(cid);
   const seen = new CidSet();
+  const marking = { buffers: service.buffers, signal };
   // What is not complete stays so: nobody is told, as it was the same before.
-  for await (const root of pins.list("recursive")) await markPresent(root, seen, find, signal);
+  for await (const root of pins.list("recursive")) await markPresent(root, seen, find, marking);
   for await (const cid of pins.list("direct")) await find(cid);
   const root = await metadata.get(rootKey);
-  if (root !== undefined) await markPresent(castCid(root), seen, find, signal);
+  if (root !== undefined) await markPresent(castCid(root), seen, find, marking);
   await blocks.sync();
 }

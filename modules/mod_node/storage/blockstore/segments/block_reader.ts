@@ -4,7 +4,7 @@ import { dagPb } from "../../../formats/cid/codecs.ts";
 import { matches } from "../../../formats/cid/hashes.ts";
 import { NODE_LINKS_TAG } from "../../../formats/dag_pb/field_numbers.ts";
 import { failure } from "../../../util/errors.ts";
-import type { BufferPool } from "../buffer_pool.ts";
+import { BufferPool } from "../buffer_pool.ts";
 import type { Span } from "../store.ts";
 import { CheckedBlocks } from "./checked_blocks.ts";
 import { CheckedParts, partsAround } from "./checked_parts.ts";
@@ -38,6 +38,8 @@ export class BlockReader {
   readonly #recentNodes = new RecentBlocks();
   /** Small blocks that were read several times. */
   readonly #recentSmall = new RecentBlocks();
+  /** Whoever checks blocks checks all of them. */
+  readonly #checking = new BufferPool();
 
   constructor(files: ReadableSegments, { verifies, failed, damaged }: BlockReaderOptions) {
     this.#reads = new ReadCoalescer(files, failed);
@@ -142,11 +144,11 @@ export class BlockReader {
 
   /** Whether the bytes at a location are those of the CID; no cache of this class is asked. */
   async check(cid: CID, location: BytesLocation): Promise<boolean> {
-    const bytes =
-      location.bytes === undefined
-        ? await this.#reads.read(location, undefined)
-        : unwrittenBytes(location.bytes, location);
-    return bytes.length === location.length && matches(cid, bytes);
+    if (location.bytes !== undefined) return matches(cid, unwrittenBytes(location.bytes, location));
+    const bytes = await this.#reads.read(location, this.#checking);
+    const isWhole = bytes.length === location.length && (await matches(cid, bytes));
+    this.#checking.release(bytes);
+    return isWhole;
   }
 
   async #readAgain(cid: CID, location: BytesLocation): Promise<Uint8Array> {

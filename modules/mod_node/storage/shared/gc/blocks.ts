@@ -1,5 +1,6 @@
 /** What a collection across hosts needs of the block store. */
 import type { CID } from "multiformats/cid";
+import type { BufferPool } from "../../blockstore/buffer_pool.ts";
 import type { BlockList, Position } from "../log.ts";
 
 /**
@@ -14,8 +15,8 @@ import type { BlockList, Position } from "../log.ts";
 export interface CondemnableBlocks {
   /** Blocks in segments that were committed up to there, condemned ones left out. Several times the same is fine. */
   stored(upTo: Position): AsyncIterable<CID>;
-  /** The block, also while it is condemned. Undefined when it is not stored. */
-  find(cid: CID): Promise<Uint8Array | undefined>;
+  /** The block, also while it is condemned. Undefined when it is not stored. For `buffers` see `BlockStore.get`. */
+  readonly find: (cid: CID, buffers?: BufferPool) => Promise<Uint8Array | undefined>;
   /** Begins the second phase; also after a restart in the midst of it. Called with the local lock of garbage collection. */
   suspend(epoch: number): Promise<void>;
   /** Which of these are condemned in this epoch, in segments that it concerns. */

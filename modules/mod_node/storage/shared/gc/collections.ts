@@ -14,7 +14,7 @@ import type { CondemnableBlocks } from "./blocks.ts";
 import { pause } from "./pause.ts";
 
 /** Reads a block, also one that is condemned; undefined when it is not stored. */
-export type FindBlock = (cid: CID) => Promise<Uint8Array | undefined>;
+export type FindBlock = CondemnableBlocks["find"];
 
 export interface CollectionsDeps {
   readonly log: SharedLog;

@@ -71,7 +71,7 @@ export interface CondemnedDeps {
   /** An id that nothing else has. */
   readonly newId: () => SegmentId;
   /** A block whatever is said of it. */
-  readonly find: (cid: CID) => Promise<Uint8Array | undefined>;
+  readonly find: CondemnableBlocks["find"];
 }
 
 export function condemnableBlocks(deps: CondemnedDeps): CondemnableBlocks {

@@ -19,6 +19,8 @@ const MAX_SKIPPED = 4;
 /** Bytes that may be under way or wait to be kept. */
 const MAX_HELD_BYTES = 64 * 1024 * 1024;
 const MAX_READERS = 256;
+/** Shorter chunks have a buffer of their own length, which is not kept. */
+const MIN_LENT = CHUNK_BYTES / 2;
 /** Buffers that are kept for the next chunks. */
 const MAX_FREE = 16;
 
@@ -160,11 +162,14 @@ export class Ranges {
     this.#held.release(bytes.length);
     // Those who waited for it have their copies by then.
     setImmediate(() => {
-      if (this.#free.length < MAX_FREE) this.#free.push(new Uint8Array(bytes.buffer));
+      const isLent = bytes.buffer.byteLength === CHUNK_BYTES;
+      if (isLent && this.#free.length < MAX_FREE) this.#free.push(new Uint8Array(bytes.buffer));
     });
   }
 
   #take(length: number): Uint8Array {
+    // Stores have many short segments: what is held for one is no more than was asked for.
+    if (length < MIN_LENT) return new Uint8Array(Buffer.allocUnsafeSlow(length).buffer);
     return (this.#free.pop() ?? new Uint8Array(Buffer.allocUnsafeSlow(CHUNK_BYTES).buffer)).subarray(0, length);
   }
 }

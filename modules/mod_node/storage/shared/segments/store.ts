@@ -107,7 +107,7 @@ export class SharedBlocks implements BlockStore {
     const writer = this.#writer;
     const shared = { log, objects, places, numbers, feed, cache, writer, segmentBytes: fullBytes };
     this.upkeep = new Upkeep({ ...shared, graceMs, onNotice, catchUp }, () => this.#mustBeOpen());
-    const find = (cid: CID) => this.#findAnyway(cid);
+    const find = (cid: CID, buffers?: BufferPool) => this.#findAnyway(cid, buffers);
     const suspensions = this.#suspensions;
     const newId = () => writer.newId();
     this.condemnable = condemnableBlocks({ places, feed, objects, suspensions, catchUp, newId, find });
@@ -372,9 +372,9 @@ export class SharedBlocks implements BlockStore {
     return place !== undefined && this.#suspensions.hides(bytes, place) ? place : undefined;
   }
 
-  async #findAnyway(cid: CID): Promise<Uint8Array | undefined> {
+  async #findAnyway(cid: CID, buffers?: BufferPool): Promise<Uint8Array | undefined> {
     const place = this.#find(cid) ?? (await this.#lookAgain(cid)) ?? this.#hidden(cid);
-    return place && this.#read(cid, place);
+    return place && this.#read(cid, place, buffers);
   }
 }
 

@@ -31,8 +31,10 @@ export function storedFile(objects: ObjectStore, { id, bytes }: StoredSegment): 
       const wanted = into.reduce((sum, { length }) => sum + length, 0);
       const length = Math.min(wanted, bytes - at);
       if (length <= 0) return 0;
-      const read = await objects.read(carKey(id), { start: at, length });
+      const [whole] = into.length === 1 ? into : [];
+      const read = await objects.read(carKey(id), { start: at, length }, { into: whole });
       if (read === undefined) throw failure("SEGMENT_GONE", { id });
+      if (whole !== undefined) return length;
       let from = 0;
       for (const part of into) {
         part.set(read.subarray(from, from + part.length));

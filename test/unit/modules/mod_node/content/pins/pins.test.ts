@@ -7,14 +7,16 @@ import type { CID } from "multiformats/cid";
 import { collectGarbage } from "#node/content/pins/gc.ts";
 import { Pins } from "#node/content/pins/pins.ts";
 import { removeBlocks } from "#node/content/pins/remove_blocks.ts";
+import { collectingHost } from "#node/content/pins/shared_gc.ts";
 import { verifyPins } from "#node/content/pins/verify.ts";
 import { CidSet } from "#node/formats/cid/set.ts";
 import { BlockService } from "#node/storage/blockstore/block_service.ts";
+import type { BufferPool } from "#node/storage/blockstore/buffer_pool.ts";
 import { memoryBlocks } from "#node/storage/blockstore/memory.ts";
 import { openLmdbMetadata } from "#node/storage/metadata/lmdb.ts";
 import { SharedLock } from "#node/util/async/shared_lock.ts";
 import { files, TestVault } from "#test/unit/modules/mod_node/content/adder/support.ts";
-import { samples } from "#test/unit/modules/mod_node/storage/blockstore/samples.ts";
+import { as, dagPb, samples } from "#test/unit/modules/mod_node/storage/blockstore/samples.ts";
 
 /** A vault with files; the CIDs by name. */
 async function filled(...paths: string[]): Promise<[TestVault, (name: string) => CID]> {
@@ -117,6 +119,33 @@ test("a pin that waits for its blocks keeps neither a collection nor those behin
   arrived.resolve(lost);
   await pinning;
   for (const name of ["d", "d/a", "d/b"]) assert.ok(await vault.blocks.has(cid(name)), name);
+});
+
+test("collections read what is pinned into few buffers, whose blocks they need for their links alone", async () => {
+  const vault = new TestVault();
+  // As a file of one block that is added without raw leaves.
+  const leaves = samples(40, 200_000).map(({ cid, bytes }) => ({ cid: as(cid, dagPb), bytes }));
+  await vault.blocks.store.put(leaves);
+  await vault.pins.keep(leaves.map(({ cid }) => cid));
+  const found = vault.blocks.store.get.bind(vault.blocks.store);
+  let used = new Set<ArrayBufferLike>();
+  vault.blocks.store.get = async (cid: CID, buffers?: BufferPool) => {
+    const bytes = await found(cid);
+    const into = bytes && (buffers?.take(bytes.length) ?? new Uint8Array(bytes.length));
+    if (bytes?.length === 200_000 && into) used.add(into.buffer);
+    into?.set(bytes ?? []);
+    return into;
+  };
+  await collectGarbage(vault.blocks, vault.pins, () => {});
+  assert.ok(used.size > 0 && used.size <= 2, `${used.size} buffers`);
+  assert.equal(await vault.blocks.store.has((leaves[0] as (typeof leaves)[0]).cid), true);
+  used = new Set();
+  const kept = new CidSet();
+  const none = async () => [];
+  const host = collectingHost({ pins: vault.pins, lock: vault.lock, roots: none, underWay: none });
+  await host.mark(kept, (cid, buffers) => vault.blocks.store.get(cid, buffers), {});
+  assert.ok(used.size > 0 && used.size <= 2, `${used.size} buffers across hosts`);
+  assert.ok(leaves.every(({ cid }) => kept.has(cid)));
 });
 
 test("what a collection took while a pin looked is fetched again before the pin is answered", async () => {

@@ -38,6 +38,19 @@ test("what was put is there when the store is opened again", async () => {
   assert.deepEqual(notices, []);
 });
 
+test("blocks that are checked one after the other are read into the same buffers", async (t) => {
+  const store = await openSegmentStore(folder());
+  const blocks = samples(40, 200_000);
+  await store.put(blocks);
+  await store.sync();
+  const large = (...mocks: { mock: { calls: readonly { arguments: unknown[] }[] } }[]) =>
+    mocks.flatMap(({ mock }) => mock.calls).filter((call) => (call.arguments[0] as number) >= 200_000).length;
+  const [apart, pooled] = [t.mock.method(Buffer, "allocUnsafe"), t.mock.method(Buffer, "allocUnsafeSlow")];
+  for (const { cid } of blocks) assert.equal(await store.check(cid), true);
+  assert.ok(large(apart, pooled) <= 2, `${large(apart, pooled)} buffers`);
+  await store.close();
+});
+
 test("a segment is a CAR file that any reader can read, records and all", async () => {
   const at = folder();
   const store = await openSegmentStore(at);

@@ -70,6 +70,25 @@ test("a block here and there costs a chunk each; those asked for together that l
   assert.equal(host.objects.figures.get.requests, 3);
 });
 
+test("what is read of short segments takes little more memory than they have bytes", async (t) => {
+  const store = new SharedStore();
+  const writer = await store.open();
+  const blocks = samples(40, 500);
+  for (const block of blocks) {
+    await writer.blocks.put([block]);
+    await writer.blocks.sync();
+  }
+  await writer.close();
+  const host = await store.open();
+  t.after(() => host.close());
+  await host.blocks.stat();
+  const allocate = t.mock.method(Buffer, "allocUnsafeSlow");
+  await Promise.all(blocks.map(({ cid }) => host.blocks.get(cid)));
+  assert.equal(host.objects.figures.get.requests, blocks.length);
+  const bytes = allocate.mock.calls.reduce((sum, call) => sum + (call.arguments[0] as number), 0);
+  assert.ok(bytes < 8 * MIB, `${bytes} bytes`);
+});
+
 test("the cache stays within its bytes, and what was not used for longest goes first", async (t) => {
   const { host, blocks } = await coldHost({ cacheBytes: 3 * MIB });
   t.after(() => host.close());
