@@ -67,6 +67,15 @@ export const rules: readonly Rule[] = [
     apply: ({ swarm }) => swarm.live.renewUpgraders(),
   },
   { paths: ["Swarm.EnableRelayHop", "Swarm.EnableHolePunching"], apply: ({ swarm }) => swarm.live.renewRelay() },
+  {
+    paths: [
+      "Swarm.RelayService.ConnectionDurationLimit",
+      "Swarm.RelayService.ConnectionDataLimit",
+      "Swarm.RelayService.ReservationTTL",
+      "Swarm.RelayService.MaxReservations",
+    ],
+    apply: ({ swarm }) => swarm.live.renewRelayLimits(),
+  },
   { paths: ["Swarm.DisableNatPortMap"], apply: ({ swarm }) => swarm.live.renewPortMapping() },
   {
     paths: ["Discovery.MDNS.Enabled", "Discovery.MDNS.Interval"],
@@ -110,6 +119,7 @@ export const rules: readonly Rule[] = [
     ],
     apply: ({ routing }) => routing.renewRouter(),
   },
+  { paths: ["Routing.IgnoreProviders"], apply: ({ routing }) => routing.renewIgnored() },
   { paths: ["Experimental.StrategicProviding", "Provide.Enabled"], apply: ({ routing }) => routing.providing.renew() },
   {
     paths: ["Ipns.RepublishPeriod", "Ipns.RecordLifetime", "Ipns.ResolveCacheSize", "Ipns.MaxCacheTTL"],

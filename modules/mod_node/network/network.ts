@@ -8,7 +8,7 @@ import type { MetadataStore } from "../storage/metadata/store.ts";
 import type { Repo } from "../storage/repo/repo.ts";
 import { settledWithin } from "../util/async/settled_within.ts";
 import type { NodeLog } from "../util/log.ts";
-import { Bitswap } from "./bitswap/bitswap.ts";
+import { Bitswap, type BitswapDeps } from "./bitswap/bitswap.ts";
 import { NetworkConfig } from "./follow_config.ts";
 import { HttpSources } from "./http_retrieval/http_sources.ts";
 import { retrievalSettings } from "./http_retrieval/settings.ts";
@@ -101,7 +101,7 @@ async function openWith(node: NetworkDeps, live: NetworkConfig): Promise<Network
     ...(onNotice === undefined ? {} : { onNotice }),
   });
   const { libp2p } = swarm;
-  const bitswap = new Bitswap({ libp2p, blocks, log, patches });
+  const bitswap = new Bitswap({ libp2p, blocks, log, patches, ...exchanging(repo.config) });
   const httpSources = new HttpSources({
     receiver: bitswap.receiver,
     settings: () => retrievalSettings(repo.config),
@@ -147,6 +147,12 @@ async function openWith(node: NetworkDeps, live: NetworkConfig): Promise<Network
   }
   return { libp2p, swarm, bitswap, httpSources, routing, pubsub, p2p, close };
 }
+
+/** `Bitswap` of the configuration. */
+const exchanging = (config: Repo["config"]): Pick<BitswapDeps, "overLibp2p" | "serves"> => ({
+  overLibp2p: config.value("Bitswap.Libp2pEnabled") !== false,
+  serves: () => config.value("Bitswap.ServerEnabled") !== false,
+});
 
 function once<T>(work: () => Promise<T>): () => Promise<T> {
   let running: Promise<T> | undefined;

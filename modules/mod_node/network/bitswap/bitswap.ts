@@ -46,6 +46,8 @@ export interface BitswapDeps extends DecisionEngineOptions {
   readonly blocks: BlockService;
   readonly log: NodeLog;
   readonly patches?: PatchNotices;
+  /** False: no peer is spoken to, and blocks come from elsewhere alone. By default true. */
+  readonly overLibp2p?: boolean;
   /** As `MessageQueueOptions.timeoutMs`. */
   readonly timeoutMs?: number;
 }
@@ -96,6 +98,7 @@ export class Bitswap implements BlockSource {
   readonly #log: NodeLog;
   readonly #blocks: BlockService;
   readonly #patches: PatchNotices;
+  readonly #overLibp2p: boolean;
   readonly #timeoutMs: number | undefined;
   readonly #wants: WantManager;
   readonly #engine: DecisionEngine;
@@ -108,11 +111,20 @@ export class Bitswap implements BlockSource {
   #malformed = 0;
   #running = false;
 
-  constructor({ libp2p, blocks, log, patches = new PatchNotices(), timeoutMs, ...limits }: BitswapDeps) {
+  constructor({
+    libp2p,
+    blocks,
+    log,
+    patches = new PatchNotices(),
+    overLibp2p = true,
+    timeoutMs,
+    ...limits
+  }: BitswapDeps) {
     this.#host = libp2p;
     this.#log = log;
     this.#blocks = blocks;
     this.#patches = patches;
+    this.#overLibp2p = overLibp2p;
     this.#timeoutMs = timeoutMs;
     this.#engine = new DecisionEngine(blocks, log, limits);
     this.#wants = new WantManager({ blocks, log, connect: (provider, signal) => this.#dialProvider(provider, signal) });
@@ -138,11 +150,12 @@ export class Bitswap implements BlockSource {
 
   async start(): Promise<void> {
     this.#running = true;
+    this.#blocks.onStored = this.#blocksStored;
+    if (!this.#overLibp2p) return;
     await this.#host.handle([...protocols], this.#onStream, { maxInboundStreams: MAX_INBOUND_STREAMS });
     const onConnect = (peer: PeerId, connection: Connection) => void this.#peerFor(peer, connection);
     for (const protocol of protocols) this.#topologies.push(await this.#host.register(protocol, { onConnect }));
     this.#host.addEventListener("peer:disconnect", this.#onDisconnect);
-    this.#blocks.onStored = this.#blocksStored;
   }
 
   /** Pending fetches are rejected. */
@@ -154,7 +167,7 @@ export class Bitswap implements BlockSource {
     for (const topology of this.#topologies.splice(0)) this.#host.unregister(topology);
     this.#wants.close();
     for (const peer of this.#wants.peers.values()) this.#removePeer(peer, new Error("the node is closed"));
-    await this.#host.unhandle([...protocols]);
+    if (this.#overLibp2p) await this.#host.unhandle([...protocols]);
   }
 
   /**
@@ -313,6 +326,7 @@ export class Bitswap implements BlockSource {
   }
 
   async #dialProvider({ id, addresses: found }: ProviderRecord, signal: AbortSignal): Promise<void> {
+    if (!this.#overLibp2p) return;
     const transports = found.filter((address) => !isHttp(address));
     if (transports.length === 0 && found.length > 0) return;
     const addresses = transports.map((address) =>

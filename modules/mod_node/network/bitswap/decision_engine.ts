@@ -28,6 +28,8 @@ export interface DecisionEngineOptions {
   readonly maxWantsPerPeer?: number;
   /** Bytes of blocks on their way to all peers together. */
   readonly maxBytesInFlight?: number;
+  /** Whether peers get anything; asked at each want. By default they do. */
+  readonly serves?: () => boolean;
 }
 
 /** Bytes of blocks in one message; a longer block is sent alone. */
@@ -44,6 +46,7 @@ export class DecisionEngine {
   readonly #blocks: BlockService;
   readonly #log: NodeLog;
   readonly #maxWantsPerPeer: number;
+  readonly #serves: () => boolean;
   readonly #bytesInFlight: WeightedSemaphore;
   readonly #wantlists = new Map<BitswapPeer, PeerWantlist>();
   /** Peers that wait for a block that is not known to be here, by its key. */
@@ -53,6 +56,7 @@ export class DecisionEngine {
     this.#blocks = blocks;
     this.#log = log;
     this.#maxWantsPerPeer = options.maxWantsPerPeer ?? 4096;
+    this.#serves = options.serves ?? (() => true);
     this.#bytesInFlight = new WeightedSemaphore(options.maxBytesInFlight ?? 64 * 1024 * 1024);
   }
 
@@ -95,6 +99,8 @@ export class DecisionEngine {
     const known = wantlist.get(key);
     if (cancel) {
       if (known !== undefined) this.#remove(peer, wantlist, known);
+    } else if (!this.#serves()) {
+      if (sendDontHave) peer.queue.addPresence(key, { cid: cid.slice(), have: false });
     } else if (known !== undefined) {
       wantlist.update(known, { priority, wantBlock: !have, sendDontHave });
       if (known.state === "waiting") this.#check(peer, wantlist, known);
@@ -112,7 +118,7 @@ export class DecisionEngine {
 
   /** Blocks were stored: peers that wait for them get them. */
   blocksStored(blocks: readonly { readonly cid: CID }[]): void {
-    if (this.#waiting.size === 0) return;
+    if (this.#waiting.size === 0 || !this.#serves()) return;
     for (const { cid } of blocks) {
       const key = keyOf(cid);
       for (const peer of this.#waiting.get(key) ?? []) {

@@ -11,12 +11,13 @@ import {
 import type { Libp2p, ServiceFactoryMap } from "libp2p";
 import type { Repo } from "../../storage/repo/repo.ts";
 import { NodeError } from "../../util/errors.ts";
+import { parseDuration } from "../../util/go/duration.ts";
 import { MAX_RPC_SIZE } from "./limits.ts";
 import { originOf } from "./patches/name_authors.ts";
 
 const SERVICE = "pubsub";
 const FLOODSUB = "/floodsub/1.0.0";
-/** Milliseconds for which the ids of messages are remembered: a message is delivered once. */
+/** Milliseconds for which the ids of messages are remembered, where nothing is said: a message is delivered once. */
 const SEEN_TTL_MS = 120_000;
 /** Bytes that may wait for one peer; beyond, its stream is given up. */
 const MAX_OUTBOUND_BUFFER = 8 * MAX_RPC_SIZE;
@@ -30,10 +31,11 @@ const SCORE_PARAMS = { IPColocationFactorWeight: 0, retainScore: 60_000 };
 export function pubsubService(config: Repo["config"]): ServiceFactoryMap {
   const name = config.value("Pubsub.Router") || "gossipsub";
   if (name !== "gossipsub" && name !== "floodsub") throw new NodeError(`unknown pubsub router ${name}`);
+  const seenTtl = config.value("Pubsub.SeenMessagesTTL");
   const make = gossipsub({
     globalSignaturePolicy: config.value("Pubsub.DisableSigning") ? StrictNoSign : StrictSign,
     msgIdFn: messageId,
-    seenTTL: SEEN_TTL_MS,
+    seenTTL: seenTtl === null ? SEEN_TTL_MS : parseDuration(seenTtl),
     floodPublish: true,
     emitSelf: true,
     allowPublishToZeroTopicPeers: true,

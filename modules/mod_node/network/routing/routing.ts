@@ -2,7 +2,7 @@
 import type { Libp2p } from "libp2p";
 import type { CID } from "multiformats/cid";
 import type { Pins } from "../../content/pins/pins.ts";
-import type { PeerId } from "../../formats/peer_id.ts";
+import { type PeerId, parsePeerId } from "../../formats/peer_id.ts";
 import type { BlockService } from "../../storage/blockstore/block_service.ts";
 import type { MetadataStore } from "../../storage/metadata/store.ts";
 import type { Repo } from "../../storage/repo/repo.ts";
@@ -58,6 +58,8 @@ export class Routing {
   readonly #dht: queries.DualDht | undefined;
   readonly #log: NodeLog;
   #router: Router;
+  /** Of which providers nobody hears, by id. */
+  #ignored: ReadonlySet<string>;
   readonly #providing: Providing;
   readonly #config: Repo["config"];
 
@@ -70,6 +72,7 @@ export class Routing {
     this.#config = repo.config;
     this.#log = log;
     this.#router = this.#configured();
+    this.#ignored = this.#toIgnore();
     this.#providing = new Providing({
       ...deps,
       dhts: this.#dht,
@@ -80,6 +83,25 @@ export class Routing {
 
   #configured(): Router {
     return configuredRouter({ config: this.#config, dhts: this.#dht, log: this.#log });
+  }
+
+  /** @throws NodeError for an entry that is no peer id */
+  #toIgnore(): ReadonlySet<string> {
+    const ids = this.#config.value("Routing.IgnoreProviders") ?? [];
+    return new Set(
+      ids.map((id) => {
+        try {
+          return parsePeerId(id).toString();
+        } catch (cause) {
+          throw new NodeError(`Routing.IgnoreProviders: ${(cause as Error).message}`, { cause });
+        }
+      }),
+    );
+  }
+
+  /** Goes by `Routing.IgnoreProviders` as it is now. @throws NodeError for an entry that is no peer id: then the former ones stay */
+  renewIgnored(): void {
+    this.#ignored = this.#toIgnore();
   }
 
   async start(): Promise<void> {
@@ -157,12 +179,13 @@ export class Routing {
 
   /**
    * Providers of a block, this node included: `provider` for each, and again where another router knows more addresses.
-   * Finding none is no failure.
+   * Finding none is no failure. Those of `Routing.IgnoreProviders` are left out.
    */
   async *findProviders(cid: CID, asking: FindOptions): RoutingEvents {
     const told = new Map<string, Set<string>>();
     for await (const event of this.#router.findProviders?.(cid, asking) ?? []) {
       const [provider] = event.type === eventTypes.provider ? (event.responses ?? []) : [];
+      if (provider !== undefined && this.#ignored.has(provider.id.toString())) continue;
       if (provider === undefined || isNews(told, provider)) yield event;
       if (told.size === asking.count) return;
     }

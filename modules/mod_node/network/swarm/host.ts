@@ -6,6 +6,7 @@ import type { PingComponents } from "@libp2p/ping";
 import { preSharedKey } from "@libp2p/pnet";
 import { createLibp2p, type Libp2p, type Libp2pOptions, type ServiceFactoryMap } from "libp2p";
 import type { Repo } from "../../storage/repo/repo.ts";
+import { Allowlist } from "./allowlist.ts";
 import { Bandwidth } from "./bandwidth.ts";
 import { type ConnectionLimits, maxConnections, resourceLimits } from "./connection_limits.ts";
 import type { Filters } from "./filters.ts";
@@ -182,6 +183,11 @@ function kept<T>(all: Map<string, T>, name: string, one: T): T {
 function connectionOptions(deps: HostDeps, captured: Captured): Libp2pOptions {
   const { repo, datastore, filters, limits, agent, patches } = deps;
   const { config, identity } = repo;
+  const allowed = new Allowlist(config.value("Swarm.ResourceMgr.Allowlist") ?? []);
+  const isFull = () => {
+    const manager = captured.components?.connectionManager;
+    return manager !== undefined && manager.getConnections().length >= manager.getMaxConnections();
+  };
   return {
     privateKey: identity.privateKey,
     nodeInfo: { userAgent: agent },
@@ -194,8 +200,13 @@ function connectionOptions(deps: HostDeps, captured: Captured): Libp2pOptions {
     connectionGater: {
       denyDialMultiaddr: (address) => filters.blocksDial(address),
       denyInboundConnection: ({ remoteAddr }) => filters.blocks(remoteAddr),
+      // Where there is such a list, the library lets all in that has no address of its own, and looks at addresses alone.
+      denyInboundRelayedConnection: () => !allowed.isEmpty && isFull(),
+      denyInboundEncryptedConnection: (peer, { remoteAddr }) =>
+        !allowed.isEmpty && isFull() && !allowed.has(remoteAddr, peer),
     },
     connectionManager: {
+      allow: [...allowed.ranges],
       maxConnections: maxConnections(limits, resourceLimits(config)),
       inboundConnectionThreshold: MAX_INBOUND_PER_SECOND,
       maxIncomingPendingConnections: BOUNDS.pendingInbound,

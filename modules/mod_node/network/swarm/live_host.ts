@@ -18,6 +18,7 @@ import { replaceUpgraders } from "./patches/libp2p/replace_upgraders.ts";
 import type { PatchNotices } from "./patches/notices.ts";
 import { portMapping } from "./port_mapping.ts";
 import { quicTransport } from "./quic.ts";
+import { relayOptions } from "./relay_options.ts";
 import { Switch } from "./switch.ts";
 import { encryptersOf, muxersOf, type TransportComponents, transportsOf } from "./transports.ts";
 
@@ -62,10 +63,6 @@ export interface LiveHostDeps {
   readonly onDiscovered: (peer: { readonly id: Libp2p["peerId"]; readonly multiaddrs: Multiaddr[] }) => void;
 }
 
-/**
- * Who is a relay chose to be one: as in go-ipfs its relayed data are not limited. The library allows 15 reservations.
- */
-const RELAY_OPTIONS = { reservations: { maxReservations: 128, applyDefaultLimit: false } };
 /** On peers that relay for this node. */
 const RELAY_TAG = `${KEEP_ALIVE}-circuit-relay`;
 const DEFAULT_MDNS_INTERVAL_SECONDS = 5;
@@ -95,7 +92,7 @@ export class LiveHost {
       listen,
     );
     this.#autoNat = new AutoNatService(libp2p, components.registrar, config);
-    this.#relay = new Switch(() => circuitRelayServer(RELAY_OPTIONS)(components));
+    this.#relay = new Switch(() => circuitRelayServer(relayOptions(config))(components));
     this.#dcutr = new Switch(() => dcutr()(components) as object);
     this.#portMapping = new Switch(() => portMapping(components));
     this.#mdns = new Switch(() => this.#localDiscovery());
@@ -123,6 +120,13 @@ export class LiveHost {
     const { config } = this.#deps;
     await this.#dcutr.set(relayEnabledIn(config) && config.value("Swarm.EnableHolePunching") !== false);
     await this.#relay.set(config.value("Swarm.EnableRelayHop"));
+  }
+
+  /** `Swarm.RelayService`: reservations are made anew. @throws NodeError for a duration that is none */
+  async renewRelayLimits(): Promise<void> {
+    const { config } = this.#deps;
+    relayOptions(config);
+    await this.#relay.set(config.value("Swarm.EnableRelayHop"), { anew: true });
   }
 
   /** `Swarm.DisableNatPortMap` */

@@ -36,10 +36,12 @@ export const structNames: ReadonlyMap<string, string> = new Map([
 /** Sections that version 0.9 does not have: left out while there is nothing in them. */
 export const laterSections: ReadonlySet<string> = new Set([
   "AutoConf",
+  "Bitswap",
   "HTTPRetrieval",
   "Import",
   "Provide",
   "Provide.DHT",
+  "Swarm.RelayService",
   "Swarm.ResourceMgr",
   "Version",
 ]);

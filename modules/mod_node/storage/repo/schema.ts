@@ -248,6 +248,12 @@ export const configKeys = {
   "Swarm.ResourceMgr.Enabled": key("live", flag, undefined, "False: its limits do not hold, and are not shown."),
   "Swarm.ResourceMgr.MaxMemory": key("live", optionalText, undefined, "So many connections as it has MiB: `4GiB`."),
   "Swarm.ResourceMgr.MaxFileDescriptors": key("live", optionalInt, undefined, "So many connections at most."),
+  "Swarm.ResourceMgr.Allowlist": key(
+    "start",
+    texts,
+    undefined,
+    "Addresses and ranges whose peers may connect beyond all limits: `/ip4/192.0.2.7`, `/ip4/10.0.0.0/ipcidr/8`, each with `/p2p/ID` for one peer.",
+  ),
   "AutoNAT.ServiceMode": key(
     "live",
     natMode,

@@ -6,7 +6,18 @@ import { raw } from "#node/formats/cid/codecs.ts";
 import type { LowLevelNode } from "#node/low_level_node.ts";
 import { NameCache } from "#node/network/ipns/cache.ts";
 import type { ConfigPath } from "#node/storage/repo/schema.ts";
-import { add, known, meet, type RoutingNode, startNode, until } from "../network/kad/support.ts";
+import {
+  add,
+  known,
+  meet,
+  outcome,
+  providersIn,
+  type RoutingNode,
+  soon,
+  startNode,
+  until,
+  untilProvided,
+} from "../network/kad/support.ts";
 import { change } from "./support.ts";
 
 let a: RoutingNode;
@@ -235,4 +246,33 @@ test("the node answers queries of others as Routing.Type says, and none waits", 
     { key: "Routing.Type", reason: "to and from none it counts at the next start" },
   ]);
   await set("Routing.Type", "dht");
+});
+
+test("a peer of Routing.IgnoreProviders is named no longer as one who provides a block", async () => {
+  await meet(a, b);
+  const cid = await add(b, "of one who is to be ignored");
+  await outcome(b.routing.provide(cid, soon()));
+  await untilProvided(a, cid, b);
+  await set("Routing.IgnoreProviders", [b.id.toCID().toString()]);
+  const search = () => outcome(a.routing.findProviders(cid, { count: 1, signal: soon() }));
+  assert.deepEqual(providersIn((await search()).events), []);
+  const [waiting] = await change(a.node, "Routing.IgnoreProviders", ["nobody"]);
+  assert.match(waiting?.reason ?? "", /^Routing.IgnoreProviders: /);
+  assert.deepEqual(providersIn((await search()).events), []);
+  await set("Routing.IgnoreProviders", []);
+  assert.deepEqual(providersIn((await search()).events), [b.id.toString()]);
+});
+
+test("without Bitswap.ServerEnabled peers get nothing, from the change on", async () => {
+  await a.network.swarm.connect(b.id, addressesOf(b));
+  const heard = () => b.network.bitswap.stat().messagesReceived;
+  await set("Bitswap.ServerEnabled", false, b.node);
+  const [before, leaving] = [heard(), new AbortController()];
+  const kept = a.node.blocks.get(await add(b, "kept to itself"), { signal: leaving.signal });
+  await until(() => heard() > before);
+  leaving.abort();
+  await assert.rejects(kept);
+  await set("Bitswap.ServerEnabled", true, b.node);
+  const given = await a.node.blocks.get(await add(b, "given away"), { signal: soon() });
+  assert.ok(Buffer.from(given).includes("given away"));
 });

@@ -1,6 +1,7 @@
 import assert from "node:assert/strict";
 import { createServer } from "node:net";
 import { after, before, test } from "node:test";
+import { lpStream } from "@libp2p/utils";
 import type { LowLevelNode } from "#node/low_level_node.ts";
 import { autoNatProtocol } from "#node/network/swarm/autonat.ts";
 import { parseMultiaddr, withPeer } from "#node/network/swarm/multiaddr.ts";
@@ -43,6 +44,12 @@ const keptAlive = async ({ network }: RoutingNode) => {
     .filter(({ tags }) => [...tags.keys()].some((tag) => tag.startsWith("keep-alive")))
     .map(({ id }) => String(id));
 };
+/** What A answers, in hexadecimal digits, when B asks to be reached through it. */
+async function reserve(): Promise<string> {
+  const stream = lpStream(await b.network.libp2p.dialProtocol(a.id, "/libp2p/circuit/relay/0.2.0/hop"));
+  await stream.write(Buffer.from("0800", "hex"));
+  return Buffer.from((await stream.read()).subarray()).toString("hex");
+}
 const speaks = (protocol: string) => a.network.libp2p.getProtocols().includes(protocol);
 
 test("another listen address is opened beside the old one, whose connections go on", async () => {
@@ -149,6 +156,14 @@ test("the node becomes a relay with Swarm.EnableRelayHop, and looks for one with
     b.network.swarm.listenAddresses().some((address) => String(address).includes(`${a.id}/p2p-circuit`)),
   );
   await until(async () => (await keptAlive(b)).length === 1);
+  // With the bounds of Swarm.RelayService as they are now, nobody may be reached through it.
+  await set("Swarm.RelayService.ReservationTTL", "20m");
+  await set("Swarm.RelayService.ConnectionDataLimit", 1024);
+  await set("Swarm.RelayService.ConnectionDurationLimit", "30s");
+  await set("Swarm.RelayService.MaxReservations", 0);
+  assert.match(await reserve(), /28c801$/, "the status 200: refused");
+  await set("Swarm.RelayService.MaxReservations", null);
+  assert.match(await reserve(), /22\w{2}08\w+1080082864$/, "a limit of time, one of 1,024 bytes, and the status 100");
   await set("Swarm.EnableAutoRelay", false, b.node);
   await until(() => b.network.swarm.listenAddresses().every((address) => !String(address).includes("p2p-circuit")));
   assert.deepEqual(await keptAlive(b), []);

@@ -6,6 +6,7 @@ import {
   maxConnections,
   resourceLimits,
 } from "#node/network/swarm/connection_limits.ts";
+import { relayOptions } from "#node/network/swarm/relay_options.ts";
 import { connectTo, next, startPeer } from "./support.ts";
 
 const config = (values: Record<string, unknown>) =>
@@ -48,6 +49,27 @@ test("of too many connections those with the lowest tag values are closed, but n
   } finally {
     await Promise.all(others.map((each) => each.stop()));
   }
+});
+
+test("a relay limits what it relays where the configuration says how, in time and data", () => {
+  const options = (values: Record<string, unknown>) =>
+    relayOptions({
+      value: (path: string) => values[path.replace("Swarm.RelayService.", "")] ?? null,
+    } as unknown as Parameters<typeof relayOptions>[0]).reservations;
+  const minute = 60_000;
+  assert.deepEqual(options({}), {
+    maxReservations: 128,
+    reservationTtl: 60 * minute,
+    applyDefaultLimit: false,
+    defaultDurationLimit: 2 * minute,
+    defaultDataLimit: 131_072n,
+  });
+  const { applyDefaultLimit, defaultDurationLimit, defaultDataLimit } =
+    options({ ConnectionDurationLimit: "5m" }) ?? {};
+  assert.deepEqual([applyDefaultLimit, defaultDurationLimit, defaultDataLimit], [true, 5 * minute, 131_072n]);
+  const other = options({ ConnectionDataLimit: 1, MaxReservations: 2, ReservationTTL: "10m" }) ?? {};
+  assert.deepEqual([other.applyDefaultLimit, other.defaultDataLimit], [true, 1n]);
+  assert.deepEqual([other.maxReservations, other.reservationTtl], [2, 10 * minute]);
 });
 
 test("as many connections are accepted as the lowest of all limits allows", () => {

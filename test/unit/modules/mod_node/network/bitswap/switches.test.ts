@@ -1,0 +1,53 @@
+/** A node that serves no peers, and one that speaks to none. */
+import assert from "node:assert/strict";
+import { test } from "node:test";
+import { blockOf, connect, peer, puppet, until } from "./support.ts";
+
+test("a peer is told of each block that it is not here, and gets it once peers are served again", async (t) => {
+  let isServing = false;
+  const node = await peer(t, { serves: () => isServing });
+  const stranger = await puppet(t);
+  await stranger.join(node);
+  const [kept, stored, given] = ["kept", "stored later", "given"].map((text) => blockOf(Buffer.from(text))) as [
+    ReturnType<typeof blockOf>,
+    ReturnType<typeof blockOf>,
+    ReturnType<typeof blockOf>,
+  ];
+  await node.blocks.put([kept, given]);
+  const want = ({ cid }: typeof kept) => ({
+    entries: [{ cid: cid.bytes, priority: 1, cancel: false, have: false, sendDontHave: true }],
+  });
+  await stranger.say(want(kept));
+  assert.equal(await stranger.presence(kept.cid), false);
+  await stranger.say(want(stored));
+  assert.equal(await stranger.presence(stored.cid), false);
+  await node.blocks.put([stored]);
+  isServing = true;
+  await stranger.say(want(given));
+  await stranger.parcel(given.bytes);
+  assert.equal(node.bitswap.stat().blocksSent, 1);
+});
+
+test("bitswap that is off is spoken by nobody, and a block from elsewhere ends the wait for it", async (t) => {
+  const [off, on] = [await peer(t, { overLibp2p: false }), await peer(t)];
+  const [here, there] = ["here", "there"].map((text) => blockOf(Buffer.from(text))) as [
+    ReturnType<typeof blockOf>,
+    ReturnType<typeof blockOf>,
+  ];
+  await off.blocks.put([here]);
+  await on.blocks.put([there]);
+  await connect(on, off);
+  const identified = async () => (await on.libp2p.peerStore.get(off.id)).protocols.length > 0;
+  let isIdentified = false;
+  const looking = setInterval(async () => (isIdentified = await identified()), 5);
+  await until(() => isIdentified, "the peer says what it speaks").finally(() => clearInterval(looking));
+  assert.deepEqual(
+    off.libp2p.getProtocols().filter((protocol) => protocol.includes("bitswap")),
+    [],
+  );
+  const waiting = off.blocks.get(there.cid, { signal: AbortSignal.timeout(60_000) });
+  await until(() => off.bitswap.wantlist().length === 1, "the block is wanted");
+  assert.deepEqual([off.bitswap.stat().peers, on.bitswap.stat().peers], [[], []]);
+  await off.blocks.put([there]);
+  assert.deepEqual(Buffer.from(await waiting), Buffer.from(there.bytes));
+});
