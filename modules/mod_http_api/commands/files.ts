@@ -1,7 +1,6 @@
 /** The mutable namespace (MFS). */
 
-import { compareNames, type FilesLsEntry } from "modhost/node";
-import type { CID } from "multiformats/cid";
+import { cidWriter, compareNames, type FilesLsEntry, type WriteCid } from "modhost/node";
 import {
   type AnyCall,
   type Argument,
@@ -14,7 +13,6 @@ import {
   type Options,
   raw,
   readCommand,
-  singly,
   value,
   writeCommand,
 } from "../rpc/command.ts";
@@ -67,9 +65,17 @@ export const changing = ({
   offline,
 });
 
-async function* listed(entries: AsyncIterable<FilesLsEntry>, write: (cid: CID) => string): AsyncGenerator<LsEntry> {
-  for await (const { name, type, size, cid } of entries) {
-    yield { Name: name, Type: types[type], Size: size, Hash: cid === undefined ? "" : write(cid) };
+async function* listed(
+  pages: AsyncIterable<readonly FilesLsEntry[]>,
+  write: WriteCid,
+): AsyncGenerator<readonly LsEntry[]> {
+  for await (const page of pages) {
+    yield page.map(({ name, type, size, cid }) => ({
+      Name: name,
+      Type: types[type],
+      Size: size,
+      Hash: cid === undefined ? "" : write(cid),
+    }));
   }
 }
 
@@ -137,9 +143,9 @@ export const commands = {
     returns: value(fields("filesLsOutput", { Entries: nullable([lsEntry]) })),
     async run({ node, arguments: { path }, options: { long = false }, signal, offline, cidText }) {
       const write = cidText();
-      const { type, entries } = await node.files.listing(path, { long, signal, offline });
+      const { type, pages } = await node.files.listing(path, { long, signal, offline });
       // Like the reference, write the CIDs of directory entries in their own base, ignoring the requested one.
-      return new Listing("Entries", singly(listed(entries, type === "file" ? write : String)));
+      return new Listing("Entries", listed(pages, type === "file" ? write : cidWriter({})));
     },
     text({ Entries }, { options: { U, long } }) {
       const entries = Entries ?? [];

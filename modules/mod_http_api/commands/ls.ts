@@ -1,5 +1,5 @@
 /** Directory listings. */
-import { goJson, type LsRow, printable, type UnixTime, type WriteCid } from "modhost/node";
+import { goJson, type LsPage, printable, type UnixTime, type WriteCid } from "modhost/node";
 import { columns } from "../rpc/columns.ts";
 import {
   type AnyCall,
@@ -8,7 +8,6 @@ import {
   Listing,
   type OptionValues,
   readCommand,
-  singly,
   value,
 } from "../rpc/command.ts";
 import { goModeBits, listTime, modeText, rfc3339 } from "../rpc/file_facts.ts";
@@ -27,22 +26,15 @@ type LsObject<L = LsLink> = { readonly Hash: string; readonly Links: readonly L[
 
 const types = { unknown: 0, directory: 1, file: 2, symlink: 4 } as const;
 
-/** An object, or a link of the preceding object. */
-type Row<L> = { readonly Hash: string; readonly Links: L[] } | { readonly link: L };
+type NodeLink = Extract<LsPage, { readonly links: unknown }>["links"][number];
 
-type NodeLink = Extract<LsRow, { readonly link: unknown }>["link"];
+/** An object, or a link of the preceding object. */
+type Row = { readonly Hash: string } | NodeLink;
 
 /** Objects are called by what was given for them. */
-async function* written<L>(
-  rows: AsyncIterable<LsRow>,
-  given: readonly string[],
-  linkOf: (link: NodeLink) => L,
-): AsyncGenerator<Row<L>> {
+async function* named(pages: AsyncIterable<LsPage>, given: readonly string[]): AsyncGenerator<readonly Row[]> {
   let objects = 0;
-  for await (const row of rows) {
-    if ("path" in row) yield { Hash: given[objects++] ?? row.path, Links: [] };
-    else yield { link: linkOf(row.link) };
-  }
+  for await (const page of pages) yield "path" in page ? [{ Hash: given[objects++] ?? page.path }] : page.links;
 }
 
 const shownLink =
@@ -67,24 +59,31 @@ function factsOf({ type, mode, mtime }: NodeLink): Pick<LsLinkToday, "Mode" | "M
   };
 }
 
-class ObjectListing<L> extends Listing<Row<L>> {
-  override whole(rows: readonly Row<L>[]) {
+class ObjectListing<L> extends Listing<Row> {
+  readonly #linkOf: (link: NodeLink) => L;
+
+  constructor(pages: AsyncIterable<readonly Row[]>, linkOf: (link: NodeLink) => L) {
+    super("Objects", pages);
+    this.#linkOf = linkOf;
+  }
+
+  override whole(rows: readonly Row[]) {
     const objects: { readonly Hash: string; readonly Links: L[] }[] = [];
     for (const row of rows) {
-      if ("link" in row) objects.at(-1)?.Links.push(row.link);
-      else objects.push(row);
+      if ("cid" in row) objects.at(-1)?.Links.push(this.#linkOf(row));
+      else objects.push({ ...row, Links: [] });
     }
     return { Objects: objects };
   }
 
-  override async *json(pages: AsyncIterable<readonly Row<L>[]>): AsyncGenerator<string, void, undefined> {
+  override async *json(pages: AsyncIterable<readonly Row[]>): AsyncGenerator<string, void, undefined> {
     let before = '{"Objects":[';
     let between = "";
     for await (const page of pages) {
       let text = "";
       for (const row of page) {
-        if ("link" in row) {
-          text += between + goJson(row.link);
+        if ("cid" in row) {
+          text += between + goJson(this.#linkOf(row));
           between = ",";
         } else {
           text += `${before}{"Hash":${goJson(row.Hash)},"Links":[`;
@@ -98,11 +97,13 @@ class ObjectListing<L> extends Listing<Row<L>> {
   }
 }
 
-async function* streamed<L>(rows: AsyncIterable<Row<L>>) {
+async function* streamed<L>(pages: AsyncIterable<readonly Row[]>, linkOf: (link: NodeLink) => L) {
   let path = "";
-  for await (const row of rows) {
-    if ("link" in row) yield { Objects: [{ Hash: path, Links: [row.link] }] };
-    else path = row.Hash;
+  for await (const page of pages) {
+    for (const row of page) {
+      if ("cid" in row) yield { Objects: [{ Hash: path, Links: [linkOf(row)] }] };
+      else path = row.Hash;
+    }
   }
 }
 
@@ -176,9 +177,9 @@ type LsCall = Pick<AnyCall, "node" | "signal" | "offline" | "given"> & {
 
 function listing<L>({ node, arguments: args, options, given, signal, offline }: LsCall, linkOf: (link: NodeLink) => L) {
   const { stream, size, "resolve-type": resolveType } = options;
-  const found = node.ls.rows(args["ipfs-path"], { stream, size, resolveType, signal, offline });
-  const rows = written(found, given, linkOf);
-  return stream === true ? streamed(rows) : new ObjectListing("Objects", singly(rows));
+  const found = node.ls.pages(args["ipfs-path"], { stream, size, resolveType, signal, offline });
+  const pages = named(found, given);
+  return stream === true ? streamed(pages, linkOf) : new ObjectListing(pages, linkOf);
 }
 
 function textOf<L extends LsLink>(

@@ -3,7 +3,7 @@ import type { CID } from "multiformats/cid";
 import { cidDefaults } from "../content/adder/import_config.ts";
 import { inSession } from "../content/dag/reader.ts";
 import { cidSettings } from "../content/mfs/cid_settings.ts";
-import { describe, type Entry, entriesIn, type Kind, linksIn, statOf } from "../content/mfs/list.ts";
+import { describe, type Entry, type Kind, linkPages, pagesOfEntries, statOf } from "../content/mfs/list.ts";
 import { localityOf } from "../content/mfs/locality.ts";
 import {
   changeCid,
@@ -23,6 +23,7 @@ import { unixNow } from "../content/unixfs/times.ts";
 import type { Names } from "../formats/cid/codecs.ts";
 import { parseChunker } from "../formats/unixfs/chunker/parse.ts";
 import type { LowLevelNode } from "../low_level_node.ts";
+import { oneByOne } from "../util/async/one_by_one.ts";
 import { NodeError } from "../util/errors.ts";
 import { type ByteStream, LazyByteStream } from "./byte_stream.ts";
 import {
@@ -139,6 +140,8 @@ export interface FilesListing {
   /** What is at the path: a file is listed as its only entry. */
   readonly type: Kind;
   readonly entries: AsyncIterable<FilesLsEntry>;
+  /** The same in pages, which cost less where there are many; whoever reads these does not read `entries`. */
+  readonly pages: AsyncIterable<readonly FilesLsEntry[]>;
 }
 
 export interface FilesStatResult extends ShownFacts {
@@ -228,34 +231,36 @@ async function sourceOf(node: LowLevelNode, found: NamespacePath, how: Reading):
   }
 }
 
-async function* namesIn(links: ReturnType<typeof linksIn>): AsyncGenerator<FilesLsEntry> {
-  for await (const { name } of links) yield { name, type: "file", size: 0 };
-}
-
+const named = ({ name }: { readonly name: string }): FilesLsEntry => ({ name, type: "file", size: 0 });
 const shown = ({ name, kind, size, cid }: Entry): FilesLsEntry => ({ name, type: kind, size, cid });
 
-async function* shownAll(entries: AsyncIterable<Entry>): AsyncGenerator<FilesLsEntry> {
-  for await (const entry of entries) yield shown(entry);
+async function* shownAll<T>(
+  pages: AsyncIterable<readonly T[]>,
+  show: (entry: T) => FilesLsEntry,
+): AsyncGenerator<readonly FilesLsEntry[]> {
+  for await (const page of pages) yield page.map(show);
 }
 
-async function* alone(entry: FilesLsEntry): AsyncGenerator<FilesLsEntry> {
-  yield entry;
+async function* alone(entry: FilesLsEntry): AsyncGenerator<readonly FilesLsEntry[]> {
+  yield [entry];
 }
 
 async function list(node: LowLevelNode, path: IpfsPath, { long, ...options }: FilesLsOptions): Promise<FilesListing> {
   const how = reading(options);
   const found = pathOf(path);
-  const read = node.reader(how);
+  const read = node.reader({ ...how, buffers: node.blocks.buffers });
   const cid = await cidAt(node.files, found, how);
   const block = await read(cid);
   // The name is what stands behind the last slash.
   const entry = describe(found.trailingSlash ? "" : nameOf(found), cid, block);
-  const { kind: type, name } = entry;
+  const { kind: type } = entry;
   if (type === "file") {
-    return { type, entries: alone(long === false ? { name, type, size: 0 } : shown(entry)) };
+    const pages = alone(long === false ? named(entry) : shown(entry));
+    return { type, pages, entries: oneByOne(pages) };
   }
-  const entries = long === false ? namesIn(linksIn(cid, block, read)) : shownAll(entriesIn(cid, block, read));
-  return { type, entries };
+  const pages =
+    long === false ? shownAll(linkPages(cid, block, read), named) : shownAll(pagesOfEntries(cid, block, read), shown);
+  return { type, pages, entries: oneByOne(pages) };
 }
 
 async function open(

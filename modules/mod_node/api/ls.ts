@@ -1,16 +1,16 @@
 /** Listing directories. */
 import { CID } from "multiformats/cid";
-import { inSession, type ReadBlock } from "../content/dag/reader.ts";
-import { entries } from "../content/unixfs/list.ts";
+import { inSession } from "../content/dag/reader.ts";
+import { alone, type Describing, described } from "../content/unixfs/children.ts";
+import { entryPages } from "../content/unixfs/list.ts";
 import { fileSize, isDirectory } from "../content/unixfs/node.ts";
 import { openNode } from "../content/unixfs/open.ts";
 import { dagPb, raw } from "../formats/cid/codecs.ts";
-import type { PbLink } from "../formats/dag_pb/dag_pb.ts";
 import { namedLinks } from "../formats/ipld/links.ts";
 import type { ModeAndTime } from "../formats/unixfs/format.ts";
 import type { LowLevelNode } from "../low_level_node.ts";
 import { ExternalSortedMap, type ValueCodec } from "../storage/external_sorted_map.ts";
-import { mapConcurrent } from "../util/async/map_concurrent.ts";
+import { oneByOne } from "../util/async/one_by_one.ts";
 import { type CallOptions, type IpfsPath, listOf, pathText, reading } from "./common.ts";
 import { factsOf, type ShownFacts, shownFacts } from "./mode_and_time.ts";
 
@@ -48,6 +48,9 @@ export interface LsLink extends ModeAndTime {
 /** The path of an argument, or a link of the argument reported before. */
 export type LsRow = { readonly path: string } | { readonly link: LsLink };
 
+/** As `LsRow`, with links that were found together. */
+export type LsPage = { readonly path: string } | { readonly links: readonly LsLink[] };
+
 export interface LsApi {
   readonly ls: {
     /**
@@ -57,54 +60,43 @@ export interface LsApi {
     (path: IpfsPath, options?: LsOptions): AsyncIterable<LsEntry>;
     /** Lists several objects one after the other: the path of each, then its links. @throws NodeError */
     rows(paths: readonly IpfsPath[], options?: LsOptions): AsyncIterable<LsRow>;
+    /** As `rows`, in pages, which cost less where there are many. @throws NodeError */
+    pages(paths: readonly IpfsPath[], options?: LsOptions): AsyncIterable<LsPage>;
   };
 }
 
-/** Number of children that are read concurrently. */
-const MAX_CHILDREN = 16;
-
 export function lsApi(node: LowLevelNode): LsApi {
-  /** The links of one object in its order; children are read ahead. */
-  async function* linksOf(path: string, { resolveType = true, size = true, ...options }: LsOptions) {
-    const session = inSession(reading(options));
+  async function opened(path: string, { resolveType = true, size = true, ...options }: LsOptions): Promise<Opened> {
+    const session = inSession({ ...reading(options), buffers: node.blocks.buffers });
     const read = node.reader(session);
     const { cid } = await node.resolve(path, session);
     const bytes = await read(cid);
-    const opened = cid.code === dagPb ? openNode(cid, bytes) : undefined;
-    const links = opened !== undefined && isDirectory(opened) ? entries(opened, read) : namedLinks(cid, bytes);
-    const looking = resolveType || size ? read : undefined;
-    yield* mapConcurrent(links, MAX_CHILDREN, async (link) => ({
-      name: link.name,
-      cid: link.cid,
-      tsize: link.size,
-      ...(await kindOf(link, looking)),
-    }));
+    const root = cid.code === dagPb ? openNode(cid, bytes) : undefined;
+    const links = root !== undefined && isDirectory(root) ? entryPages(root, read) : alone(namedLinks(cid, bytes));
+    const pages = described(links, read, resolveType || size ? looking : notLooking);
+    return { pages, isSorted: root?.unixfs.type !== "HAMTShard" };
   }
 
-  /** The same, sorted by name. */
-  async function* sorted(path: string, options: LsOptions): AsyncGenerator<LsLink> {
-    const links = new ExternalSortedMap<LsLink>(node.scratch, linkCodec);
-    try {
-      let count = 0;
-      for await (const link of linksOf(path, options)) {
-        // Links of one name keep their order.
-        const stored = links.set(0, `${link.name}\0${String(count).padStart(10, "0")}`, link);
-        if (stored !== undefined) await stored;
-        count += 1;
-      }
-      for await (const page of links.pages(0)) for (const [, link] of page) yield link;
-    } finally {
-      await links.clear();
-    }
+  /** Links of one object as they are found; children are read ahead. */
+  async function* unsorted(path: string, options: LsOptions): AsyncGenerator<readonly LsLink[]> {
+    yield* (await opened(path, options)).pages;
+  }
+
+  /** The same once all are found, sorted by name. */
+  async function* sorted(path: string, options: LsOptions): AsyncGenerator<readonly LsLink[]> {
+    const { pages, isSorted } = await opened(path, options);
+    // Those of one block, all of which are in memory anyway, stand in their order there.
+    if (isSorted) yield* await Array.fromAsync(pages);
+    else yield* sortedOnDisk(node.scratch, pages);
   }
 
   const listed = (path: string, options: LsOptions) =>
-    options.stream === true ? linksOf(path, options) : sorted(path, options);
+    options.stream === true ? unsorted(path, options) : sorted(path, options);
 
   async function* ls(path: IpfsPath, options: LsOptions = {}): AsyncGenerator<LsEntry> {
     const text = pathText(path);
     let count = 0;
-    for await (const link of listed(text, options)) {
+    for await (const link of oneByOne(listed(text, options))) {
       count += 1;
       const { name, size, cid } = link;
       const type = link.type === "directory" ? "dir" : "file";
@@ -114,20 +106,52 @@ export function lsApi(node: LowLevelNode): LsApi {
     yield { path: text, cid: (await node.resolve(text, inSession(reading(options)))).cid, type: "file" };
   }
 
-  async function* rows(paths: readonly IpfsPath[], options: LsOptions = {}): AsyncGenerator<LsRow> {
+  async function* pages(paths: readonly IpfsPath[], options: LsOptions = {}): AsyncGenerator<LsPage> {
     for (const path of listOf(paths).map(pathText)) {
       // The path is yielded only if the object can be listed.
       let named = false;
-      for await (const link of listed(path, options)) {
+      for await (const links of listed(path, options)) {
         if (!named) yield { path };
         named = true;
-        yield { link };
+        if (links.length > 0) yield { links };
       }
       if (!named) yield { path };
     }
   }
 
-  return { ls: Object.assign(ls, { rows }) };
+  async function* rows(paths: readonly IpfsPath[], options: LsOptions = {}): AsyncGenerator<LsRow> {
+    for await (const page of pages(paths, options)) {
+      if ("path" in page) yield page;
+      else for (const link of page.links) yield { link };
+    }
+  }
+
+  return { ls: Object.assign(ls, { rows, pages }) };
+}
+
+/** Links of any order, sorted by name; in `folder` where there are many. */
+async function* sortedOnDisk(folder: string, pages: Opened["pages"]): AsyncGenerator<readonly LsLink[]> {
+  const links = new ExternalSortedMap<LsLink>(folder, linkCodec);
+  try {
+    let count = 0;
+    for await (const page of pages) {
+      for (const link of page) {
+        // Links of one name keep their order.
+        const stored = links.set(0, `${link.name}\0${String(count).padStart(10, "0")}`, link);
+        if (stored !== undefined) await stored;
+        count += 1;
+      }
+    }
+    for await (const page of links.pages(0)) yield page.map(([, link]) => link);
+  } finally {
+    await links.clear();
+  }
+}
+
+interface Opened {
+  readonly pages: AsyncIterable<readonly LsLink[]>;
+  /** By name. */
+  readonly isSorted: boolean;
 }
 
 const linkCodec: ValueCodec<LsLink> = {
@@ -138,19 +162,36 @@ const linkCodec: ValueCodec<LsLink> = {
   },
 };
 
-/** Describes the target of a link; children whose CID says enough are not read. */
-async function kindOf(
-  { cid, size }: PbLink,
-  read: ReadBlock | undefined,
-): Promise<Pick<LsLink, "type" | "size" | "target" | "mode" | "mtime">> {
-  if (cid.code === raw) return { type: "file", size, target: "" };
-  if (cid.code !== dagPb || read === undefined) return { type: "unknown", size: 0, target: "" };
-  const node = openNode(cid, await read(cid));
-  const { type, data } = node.unixfs;
-  const facts = factsOf(node.unixfs);
-  if (type === "Symlink") {
-    return { type: "symlink", size: fileSize(node), target: Buffer.from(data ?? []).toString(), ...facts };
-  }
-  if (type === "File" || type === "Raw") return { type: "file", size: fileSize(node), target: "", ...facts };
-  return { type: "directory", size: 0, target: "", ...facts };
-}
+/** Describes the targets of links; children whose CID says enough are not read. */
+const looking: Describing<LsLink> = {
+  unread({ name, cid, size }) {
+    if (cid.code === raw) return { name, cid, tsize: size, type: "file", size, target: "" };
+    return cid.code === dagPb ? undefined : { name, cid, tsize: size, type: "unknown", size: 0, target: "" };
+  },
+  known({ name, cid, size: tsize }, { type, size }) {
+    const isFile = type === "File" || type === "Raw";
+    return { name, cid, tsize, type: isFile ? "file" : "directory", size: isFile ? size : 0, target: "" };
+  },
+  read({ name, cid, size: tsize }, bytes) {
+    const node = openNode(cid, bytes);
+    const { type, data } = node.unixfs;
+    const facts = factsOf(node.unixfs);
+    if (type === "Symlink") {
+      const target = Buffer.from(data ?? []).toString();
+      return { name, cid, tsize, type: "symlink", size: fileSize(node), target, ...facts };
+    }
+    if (type === "File" || type === "Raw") {
+      return { name, cid, tsize, type: "file", size: fileSize(node), target: "", ...facts };
+    }
+    return { name, cid, tsize, type: "directory", size: 0, target: "", ...facts };
+  },
+};
+
+/** Of no block more than its CID says. */
+const notLooking: Describing<LsLink> = {
+  ...looking,
+  unread: ({ name, cid, size: tsize }) =>
+    cid.code === raw
+      ? { name, cid, tsize, type: "file", size: tsize, target: "" }
+      : { name, cid, tsize, type: "unknown", size: 0, target: "" },
+};

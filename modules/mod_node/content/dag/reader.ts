@@ -13,6 +13,10 @@ export interface ReadBlock {
   part?(cid: CID, span: Span): Promise<Uint8Array>;
   /** For many small blocks: those that are probably in memory, now; see `BlockStore.peek`. */
   peek?(cids: readonly CID[]): readonly (Uint8Array | undefined)[];
+  /** Numbers about blocks that this reader may read: see `BlockService.noted`. */
+  readonly notes?: { get(cid: CID): number | undefined; set(cid: CID, note: number): void };
+  /** Takes back what `peek` gave, which is not used any more. */
+  release?(bytes: Uint8Array): void;
 }
 
 /** Whoever reads a block at each step of a way need not wait at each of them. */
@@ -43,14 +47,23 @@ export function nodeReader(blocks: BlockService, options: NodeReadOptions = {}):
     return coming instanceof Promise ? coming.catch(failed) : coming;
   };
   const part = (cid: CID, span: Span) => blocks.getPart(cid, span, options).catch(failed);
-  if (nameless) return Object.assign((cid: CID) => blocks.get(cid, options).catch(failed), { peek, part, soon });
-  return (cid) =>
+  const notes = {
+    get: (cid: CID) => blocks.noted(cid, options),
+    set: (cid: CID, note: number) => blocks.note(cid, note),
+  };
+  const release = (bytes: Uint8Array) => options.buffers?.release(bytes);
+  const atHand = { peek, notes, release };
+  if (nameless) {
+    return Object.assign((cid: CID) => blocks.get(cid, options).catch(failed), { ...atHand, part, soon });
+  }
+  const named = (cid: CID) =>
     blocks.get(cid, options).catch((error: unknown) => {
       if (signal?.aborted && NodeError.is(error) && isAbort(error, signal.reason)) {
         throw new NodeError(`failed to get block for ${cid}: ${error.message}`, { cause: error.cause ?? error });
       }
       return failed(error);
     });
+  return Object.assign(named, atHand);
 }
 
 function failed(error: unknown): never {

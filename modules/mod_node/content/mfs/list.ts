@@ -3,10 +3,11 @@ import type { CID } from "multiformats/cid";
 import { dagPb, raw } from "../../formats/cid/codecs.ts";
 import { cumulativeSize, decodePb, type PbLink, pbData } from "../../formats/dag_pb/dag_pb.ts";
 import { decodeUnixfs, type ModeAndTime, type Unixfs } from "../../formats/unixfs/format.ts";
-import { mapConcurrent } from "../../util/async/map_concurrent.ts";
+import { oneByOne } from "../../util/async/one_by_one.ts";
 import { NodeError } from "../../util/errors.ts";
 import type { ReadBlock } from "../dag/reader.ts";
-import { entries } from "../unixfs/list.ts";
+import { type Describing, described } from "../unixfs/children.ts";
+import { entryPages } from "../unixfs/list.ts";
 import { fileSize, type UnixfsNode, unixfsNode } from "../unixfs/node.ts";
 import { kindOf } from "./folder.ts";
 import { PlainDirectory } from "./plain_directory.ts";
@@ -34,8 +35,7 @@ export interface Entry {
   readonly size: number;
 }
 
-/** Children of a directory that are read concurrently. */
-const MAX_CONCURRENT = 16;
+const PAGE_LINKS = 256;
 const nothing = new Uint8Array();
 
 /** @throws NodeError for a block that is neither a file nor a directory, nor a symlink where these are described as well */
@@ -67,16 +67,40 @@ export function describe(name: string, cid: CID, bytes: Uint8Array): Entry {
   return { name, cid, kind, size: sizeOf(decodeUnixfs(pbData(bytes) ?? nothing)) };
 }
 
-/** The links of a directory in order; only the blocks of the directory itself are held in memory. */
-export function linksIn(cid: CID, bytes: Uint8Array, read: ReadBlock): Iterable<PbLink> | AsyncIterable<PbLink> {
+/** The links of a directory in order, in pages; only the blocks of the directory itself are held in memory. */
+export function linkPages(cid: CID, bytes: Uint8Array, read: ReadBlock): AsyncIterable<readonly PbLink[]> {
   const { type } = decodeUnixfs(pbData(bytes) ?? nothing);
-  if (type === "HAMTShard") return entries(unixfsNode(cid, bytes) as UnixfsNode, read);
-  return new PlainDirectory(bytes).links();
+  if (type === "HAMTShard") return entryPages(unixfsNode(cid, bytes) as UnixfsNode, read);
+  return inPages(new PlainDirectory(bytes).links());
 }
 
-/** The entries of a directory. @throws NodeError at one that is missing or that MFS cannot hold */
-export function entriesIn(cid: CID, bytes: Uint8Array, read: ReadBlock): AsyncIterable<Entry> {
-  return mapConcurrent(linksIn(cid, bytes, read), MAX_CONCURRENT, async ({ name, cid: child, size }) =>
-    child.code === raw ? { name, cid: child, kind: "file", size } : describe(name, child, await read(child)),
-  );
+async function* inPages(links: Iterable<PbLink>): AsyncGenerator<readonly PbLink[]> {
+  let page: PbLink[] = [];
+  for (const link of links) {
+    if (page.push(link) < PAGE_LINKS) continue;
+    yield page;
+    page = [];
+  }
+  if (page.length > 0) yield page;
 }
+
+/** As `linkPages`, one by one. */
+export const linksIn = (cid: CID, bytes: Uint8Array, read: ReadBlock): AsyncIterable<PbLink> =>
+  oneByOne(linkPages(cid, bytes, read));
+
+const describing: Describing<Entry> = {
+  unread: ({ name, cid, size }) => (cid.code === raw ? { name, cid, kind: "file", size } : undefined),
+  known: ({ name, cid }, { type, size }) =>
+    type === "Directory" || type === "HAMTShard"
+      ? { name, cid, kind: "directory", size: 0 }
+      : { name, cid, kind: "file", size },
+  read: ({ name, cid }, bytes) => describe(name, cid, bytes),
+};
+
+/** The entries of a directory, in pages. @throws NodeError at one that is missing or that MFS cannot hold */
+export const pagesOfEntries = (cid: CID, bytes: Uint8Array, read: ReadBlock): AsyncIterable<readonly Entry[]> =>
+  described(linkPages(cid, bytes, read), read, describing);
+
+/** As `pagesOfEntries`, one by one. */
+export const entriesIn = (cid: CID, bytes: Uint8Array, read: ReadBlock): AsyncIterable<Entry> =>
+  oneByOne(pagesOfEntries(cid, bytes, read));

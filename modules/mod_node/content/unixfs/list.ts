@@ -6,7 +6,11 @@ import { type ReadBlock, readSoon } from "../dag/reader.ts";
 import { type UnixfsNode, unixfsNode } from "./node.ts";
 import { digitsFor, SHARD_WIDTH, shardPath, slotPrefix, slotsAlong } from "./shard.ts";
 
+/** Shards that are waited for, and those that are taken at once where they are at hand. */
 const MAX_READAHEAD = 8;
+const MAX_AT_HAND = 16;
+/** Entries of small shards that are given together. */
+const MIN_PAGE = 256;
 
 async function shardNode(link: PbLink, read: ReadBlock): Promise<UnixfsNode> {
   return shardOf(link, await read(link.cid));
@@ -24,34 +28,73 @@ function shardOf(link: PbLink, bytes: Uint8Array): UnixfsNode {
  * listed once.
  */
 export async function* entries(directory: UnixfsNode, read: ReadBlock): AsyncGenerator<PbLink, void, undefined> {
+  for await (const page of entryPages(directory, read)) yield* page;
+}
+
+/** As `entries`, in pages: none is kept back while a shard has to be waited for. */
+export async function* entryPages(
+  directory: UnixfsNode,
+  read: ReadBlock,
+): AsyncGenerator<readonly PbLink[], void, undefined> {
   if (directory.unixfs.type !== "HAMTShard") {
-    yield* directory.links;
+    yield directory.links;
     return;
   }
   const prefix = digitsFor(directory.unixfs.fanout ?? SHARD_WIDTH);
   const stack = directory.links.toReversed();
-  const asked = new Map<PbLink, Promise<UnixfsNode>>();
+  const asked = new Map<PbLink, UnixfsNode | Promise<UnixfsNode>>();
   // In a valid directory no shard is met twice, since each entry has one place.
   const seen = new CidSet();
+  let page: PbLink[] = [];
   for (let link = stack.pop(); link !== undefined; link = stack.pop()) {
     if (link.name.length > prefix) {
-      yield { ...link, name: link.name.slice(prefix) };
+      page.push({ name: link.name.slice(prefix), size: link.size, cid: link.cid });
       continue;
     }
-    const reading = asked.get(link);
+    if (!asked.has(link)) askAhead(link, stack, prefix, asked, read);
+    const own = asked.get(link) as UnixfsNode | Promise<UnixfsNode>;
     asked.delete(link);
     if (!seen.add(link.cid)) continue;
-    const own = reading ?? shardNode(link, read);
-    for (let at = stack.length - 1; at >= 0 && asked.size < MAX_READAHEAD; at -= 1) {
-      const next = stack[at] as PbLink;
-      if (next.name.length > prefix || asked.has(next)) continue;
-      const ahead = shardNode(next, read);
-      ahead.catch(() => {});
-      asked.set(next, ahead);
+    if (page.length > 0 && (own instanceof Promise || page.length >= MIN_PAGE)) {
+      yield page;
+      page = [];
     }
-    const { links } = await own;
+    const { links } = own instanceof Promise ? await own : own;
     // Not by spreading: there may be more of them than a call can have arguments.
     for (let at = links.length - 1; at >= 0; at -= 1) stack.push(links[at] as PbLink);
+  }
+  if (page.length > 0) yield page;
+}
+
+/** Asks for a shard, and for those among the next links for which there is room. */
+function askAhead(
+  link: PbLink,
+  next: readonly PbLink[],
+  prefix: number,
+  asked: Map<PbLink, UnixfsNode | Promise<UnixfsNode>>,
+  read: ReadBlock,
+): void {
+  const wanted = [link];
+  for (let at = next.length - 1; at >= 0 && wanted.length + asked.size < MAX_AT_HAND; at -= 1) {
+    const one = next[at] as PbLink;
+    if (one.name.length <= prefix && !asked.has(one)) wanted.push(one);
+  }
+  const here = read.peek?.(wanted.map(({ cid }) => cid)) ?? [];
+  for (const [at, one] of wanted.entries()) {
+    const node = shardHere(one, here[at]);
+    if (node === undefined && at > 0 && asked.size >= MAX_READAHEAD) continue;
+    const coming = node ?? shardNode(one, read);
+    if (coming instanceof Promise) coming.catch(() => {});
+    asked.set(one, coming);
+  }
+}
+
+/** Undefined also for what is no shard, which reading it tells of. */
+function shardHere(link: PbLink, bytes: Uint8Array | undefined): UnixfsNode | undefined {
+  try {
+    return bytes && shardOf(link, bytes);
+  } catch {
+    return undefined;
   }
 }
 

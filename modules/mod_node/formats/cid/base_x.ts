@@ -16,6 +16,10 @@ const LIMB = 2 ** LIMB_BITS;
 const GROUP_BITS = 28.9;
 /** Numbers of more digits or bytes are divided in halves, by bigints: their cost is that of a multiplication. */
 const MAX_SHORT = 256;
+/** Numbers of at most so many bytes, such as those of CIDs and peer ids, are written by a table. */
+const MAX_TABLED = 40;
+/** A word of 16 bits times a group below 2^30, for each word of such a number, is exact. */
+const MAX_GROUP_BITS = 30;
 const NO_DIGIT = 255;
 
 export class BaseX {
@@ -28,6 +32,7 @@ export class BaseX {
   readonly #group: number;
   readonly #bigGroup: number;
   readonly #maxDigits: number;
+  #table: WordTable | undefined;
 
   /** `alphabet`: the digits, from zero. Without case, letters of both cases are digits; the alphabet's is written. */
   constructor(alphabet: string, name: string, caseInsensitive = false) {
@@ -68,6 +73,10 @@ export class BaseX {
     while (zeros < bytes.length && bytes[zeros] === 0) zeros += 1;
     const leading = this.#zero.repeat(zeros);
     if (zeros === bytes.length) return leading;
+    if (bytes.length - zeros <= MAX_TABLED) {
+      this.#table ??= new WordTable(this.#alphabet);
+      return leading + this.#table.encode(bytes, zeros);
+    }
     const digits = bytes.length - zeros > MAX_SHORT ? this.#encodeLong(bytes, zeros) : this.#encodeShort(bytes, zeros);
     return leading + digits.slice(this.#zerosOf(digits));
   }
@@ -159,6 +168,67 @@ export class BaseX {
     };
     return split(number, powers.length - 1);
   }
+}
+
+/** Writes short numbers: what each word of 16 bits stands for is known in groups of digits, so that they need only be added up. */
+class WordTable {
+  readonly #base: number;
+  /** Of a group. */
+  readonly #digits: number;
+  readonly #size: number;
+  /** By word, the last one first: its groups, the last one first. */
+  readonly #powers: readonly Float64Array[];
+  readonly #codes: Uint8Array;
+  readonly #sums: Float64Array;
+  readonly #text: Buffer;
+
+  constructor(alphabet: string) {
+    const bits = Math.log2(alphabet.length);
+    this.#base = alphabet.length;
+    this.#digits = Math.floor(MAX_GROUP_BITS / bits);
+    this.#size = alphabet.length ** this.#digits;
+    this.#codes = Buffer.from(alphabet);
+    const groups = Math.ceil((MAX_TABLED * 8) / (bits * this.#digits));
+    this.#powers = Array.from({ length: MAX_TABLED / 2 }, (_, word) => groupsOf(65536n ** BigInt(word), this.#size));
+    this.#sums = new Float64Array(groups);
+    this.#text = Buffer.allocUnsafeSlow(groups * this.#digits);
+  }
+
+  /** The digits of a number, whose first byte is not zero. */
+  encode(bytes: Uint8Array, from: number): string {
+    const sums = this.#sums;
+    sums.fill(0);
+    for (let end = bytes.length, word = 0; end > from; end -= 2, word += 1) {
+      const value = (bytes[end - 1] as number) | (end - 1 > from ? (bytes[end - 2] as number) << 8 : 0);
+      const powers = this.#powers[word] as Float64Array;
+      for (let group = 0; group < powers.length; group += 1)
+        sums[group] = (sums[group] as number) + value * (powers[group] as number);
+    }
+    const text = this.#text;
+    const codes = this.#codes;
+    const base = this.#base;
+    let at = text.length;
+    for (let group = 0, carry = 0; group < sums.length; group += 1) {
+      const sum = (sums[group] as number) + carry;
+      carry = Math.floor(sum / this.#size);
+      // Below 2^30, with which the processor counts fastest.
+      let rest = (sum - carry * this.#size) | 0;
+      for (const first = at - this.#digits; at > first; ) {
+        const higher = (rest / base) | 0;
+        text[--at] = codes[rest - higher * base] as number;
+        rest = higher;
+      }
+    }
+    while (text[at] === codes[0]) at += 1;
+    return text.toString("latin1", at);
+  }
+}
+
+/** A number in groups of digits below `size`, the last one first. */
+function groupsOf(number: bigint, size: number): Float64Array {
+  const groups: number[] = [];
+  for (let rest = number; rest > 0n; rest /= BigInt(size)) groups.push(Number(rest % BigInt(size)));
+  return Float64Array.from(groups);
 }
 
 function digitValues(alphabet: string, caseInsensitive: boolean): Uint8Array {

@@ -94,7 +94,10 @@ function number(bytes: Uint8Array, at: number): readonly [value: number, next: n
   }
 }
 
-/** Version 0 is always base58btc without prefix; version 1 is in `base`, base32 by default. */
-export function cidText(cid: CID, base: Base = base32): string {
-  return cid.version === 0 ? cid.toString() : cid.toString(base.encoder);
+/**
+ * Version 0 is always base58btc without prefix; version 1 is in `base`, base32 by default. The library remembers each text, which
+ * costs more than writing it.
+ */
+export function cidText({ version, bytes }: CID, base: Base = base32): string {
+  return version === 0 ? base58btc.baseEncode(bytes) : base.encoder.encode(bytes);
 }

@@ -5,8 +5,10 @@
 import { tracingChannel } from "node:diagnostics_channel";
 import type { CID } from "multiformats/cid";
 import type { BlockTrace } from "../../../../core/types.ts";
-import { identity, matches, requireAllowed } from "../../formats/cid/hashes.ts";
+import { dagPb } from "../../formats/cid/codecs.ts";
+import { identity, matches, requireAllowed, sha256 } from "../../formats/cid/hashes.ts";
 import { failure, NodeError } from "../../util/errors.ts";
+import { BlockNotes } from "./block_notes.ts";
 import { BufferPool } from "./buffer_pool.ts";
 import { MIN_REMEMBERED_BYTES, remember } from "./origins.ts";
 import type { Block, BlockStore, PutOptions, Span } from "./store.ts";
@@ -86,6 +88,9 @@ export class BlockService {
   readonly buffers = new BufferPool();
   /** Blocks that readers asked for: those that were here, those that were fetched, and those that could not be had. */
   readonly reads = { stored: 0, fetched: 0, missing: 0 };
+  readonly #notes = new BlockNotes();
+  /** Of the store when the notes were made. */
+  #removals = 0;
 
   constructor(store: BlockStore) {
     this.store = store;
@@ -204,6 +209,34 @@ export class BlockService {
       this.#remembered(bytes, cids[at] as CID, options);
     }
     return found;
+  }
+
+  /**
+   * What `note` was told of a dag-pb block that is still in the store, so that `get` would give it; undefined for any other, and where
+   * each read is to be checked.
+   */
+  noted(cid: CID, { evenDenied }: ReadOptions): number | undefined {
+    if (!this.#isNotable(cid)) return undefined;
+    const note = this.#notes.get(cid);
+    if (note === undefined) return undefined;
+    if (this.denials !== undefined && evenDenied !== true && this.denials.denies(cid)) return undefined;
+    this.reads.stored += 1;
+    return note;
+  }
+
+  /** Remembers a number, which everybody has to mean the same by, of bytes that came from `peek`: of the store itself. */
+  note(cid: CID, value: number): void {
+    if (this.#isNotable(cid)) this.#notes.set(cid, value);
+  }
+
+  #isNotable({ code, multihash }: CID): boolean {
+    const { removals } = this.store;
+    if (removals === undefined || this.hashOnRead || code !== dagPb || multihash.code !== sha256.code) return false;
+    if (removals !== this.#removals) {
+      this.#removals = removals;
+      this.#notes.clear();
+    }
+    return true;
   }
 
   async #fetch(source: BlockSource, cid: CID, signal?: AbortSignal, buffers?: BufferPool): Promise<Uint8Array> {

@@ -120,24 +120,28 @@ export class BlockReader {
     locations: readonly (BytesLocation | undefined)[],
     buffers: BufferPool,
   ): (Uint8Array | undefined)[] {
-    return this.#summed(cids, locations, buffers);
+    return this.#readNow(cids, locations, buffers);
   }
 
-  /** Those that have a sum, and can be read now. */
-  #summed(
+  /** Those that can be read and checked now: by a sum, or where they are small by their hash. */
+  #readNow(
     cids: readonly CID[],
     locations: readonly (BytesLocation | undefined)[],
-    buffers: BufferPool | undefined,
+    buffers: BufferPool,
   ): (Uint8Array | undefined)[] {
     const found = cids.map((): Uint8Array | undefined => undefined);
     const checked = this.#checked;
     if (checked === undefined) return found;
-    const known = locations.map((at) => (at?.bytes === undefined && at && checked.isSummed(at) ? at : undefined));
-    this.#reads.readNow(known, buffers, (index, bytes) => {
-      const location = known[index] as BytesLocation;
-      const isWhole = bytes.length === location.length;
-      if (isWhole && checked.fits(cids[index] as CID, location, bytes)) found[index] = bytes;
-      else buffers?.release(bytes);
+    const wanted = locations.map((at) => {
+      if (at === undefined || at.bytes !== undefined) return undefined;
+      if (checked.isSummed(at)) return { location: at, isKnown: true };
+      return isSmall(at) ? { location: at, isKnown: checked.has(at) } : undefined;
+    });
+    this.#reads.readNow(wanted, buffers, (index, bytes) => {
+      const location = locations[index] as BytesLocation;
+      const fits = bytes.length === location.length && checked.check(cids[index] as CID, location, bytes);
+      if (fits === true) found[index] = bytes;
+      else if (fits === false) buffers.release(bytes);
     });
     return found;
   }

@@ -69,17 +69,17 @@ export class ReadCoalescer {
 
   /** Gives them to `give` at once, each with its index; those that the thread pool would have to read are left out. */
   readNow(
-    locations: readonly (BytesLocation | undefined)[],
+    blocks: readonly ({ readonly location: BytesLocation; readonly isKnown: boolean } | undefined)[],
     buffers: BufferPool | undefined,
     give: (index: number, read: Uint8Array) => void,
   ): void {
     const wanted: PendingRead[] = [];
-    for (const [index, location] of locations.entries()) {
-      if (location === undefined) continue;
+    for (const [index, block] of blocks.entries()) {
+      if (block === undefined) continue;
       const resolve = (read: Uint8Array) => give(index, read);
-      wanted.push({ location, buffers, isKnown: true, resolve, reject: () => undefined });
+      wanted.push({ ...block, buffers, resolve, reject: () => undefined });
     }
-    for (const run of runsOf(wanted)) if (!this.#readInline(run, this.#targetOf(run))) return;
+    for (const run of runsOf(wanted, MAX_UNKNOWN_BYTES)) if (!this.#readInline(run, this.#targetOf(run))) return;
   }
 
   /**
@@ -176,13 +176,13 @@ export class ReadCoalescer {
 /** Those that are read in one go. */
 type Run = readonly [PendingRead, ...PendingRead[]];
 
-/** Sorts them. */
-function* runsOf(all: PendingRead[]): Generator<Run, void, undefined> {
+/** Sorts them. `mostUnknown`: bytes of a run of small ones that were not read before. */
+function* runsOf(all: PendingRead[], mostUnknown = SHARED_BYTES): Generator<Run, void, undefined> {
   let run: PendingRead[] = [];
   let bytes = 0;
   for (const wanted of all.sort(inStoredOrder)) {
     const last = run.at(-1);
-    if (last !== undefined && !isNext(last, wanted, bytes)) {
+    if (last !== undefined && !isNext(last, wanted, bytes, mostUnknown)) {
       yield run as unknown as Run;
       run = [];
       bytes = 0;
@@ -194,10 +194,10 @@ function* runsOf(all: PendingRead[]): Generator<Run, void, undefined> {
 }
 
 /** Whether a block is read in one go with those before it, which have so many bytes. */
-function isNext(last: PendingRead, next: PendingRead, bytes: number): boolean {
+function isNext(last: PendingRead, next: PendingRead, bytes: number, mostUnknown: number): boolean {
   const gap = next.location.segment === last.location.segment ? next.location.offset - endOf(last.location) : -1;
   const shared = isShared(next);
-  const most = shared ? SHARED_BYTES : MAX_READ_BYTES;
+  const most = !shared ? MAX_READ_BYTES : last.isKnown && next.isKnown ? SHARED_BYTES : mostUnknown;
   return gap >= 0 && gap <= MAX_GAP && shared === isShared(last) && bytes + next.location.length <= most;
 }
 

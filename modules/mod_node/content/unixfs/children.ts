@@ -1,0 +1,113 @@
+/** Describes the entries of directories page by page: what is known already at once, and small blocks in memory together. */
+import type { CID } from "multiformats/cid";
+import { dagPb } from "../../formats/cid/codecs.ts";
+import type { PbLink } from "../../formats/dag_pb/dag_pb.ts";
+import { type UnixfsType, unixfsTypes } from "../../formats/unixfs/format.ts";
+import { mapConcurrent } from "../../util/async/map_concurrent.ts";
+import type { ReadBlock } from "../dag/reader.ts";
+import { fileSize, type UnixfsNode, unixfsNode } from "./node.ts";
+
+/** Links that are looked at together. */
+const PAGE_LINKS = 256;
+/** Children that are read concurrently where they have to be waited for. */
+const MAX_CHILDREN = 16;
+
+/** What a list says of most entries: those that have neither mode nor time nor a target. */
+export interface PlainFacts {
+  readonly type: UnixfsType;
+  /** Bytes of a file. */
+  readonly size: number;
+}
+
+/** How a list describes its entries. */
+export interface Describing<T> {
+  /** Without the block, where it need not be read. */
+  unread(link: PbLink): T | undefined;
+  /** By what is known of the block. */
+  known(link: PbLink, facts: PlainFacts): T;
+  /** By the block. @throws NodeError for one that cannot be listed */
+  read(link: PbLink, bytes: Uint8Array): T;
+}
+
+/**
+ * What `describing` makes of each link, in their order. Those for which nobody has to be waited come in pages, all others as soon as
+ * they are there. @throws what reading throws, and `describing`, after what comes before it
+ */
+export async function* described<T>(
+  links: AsyncIterable<readonly PbLink[]>,
+  read: ReadBlock,
+  describing: Describing<T>,
+): AsyncGenerator<readonly T[], void, undefined> {
+  for await (const page of links) {
+    for (let at = 0; at < page.length; at += PAGE_LINKS) {
+      const some = at === 0 && page.length <= PAGE_LINKS ? page : page.slice(at, at + PAGE_LINKS);
+      const made = describedNow(some, read, describing);
+      if (!made.includes(undefined)) {
+        yield made as readonly T[];
+        continue;
+      }
+      const each = mapConcurrent(some.entries(), MAX_CHILDREN, async ([index, link]) => {
+        const known = made[index];
+        return known === undefined ? describing.read(link, await read(link.cid)) : known;
+      });
+      for await (const one of each) yield [one];
+    }
+  }
+}
+
+/** Undefined for those whose blocks are to be waited for, and from a fault on: reading it in its turn tells of that. */
+function describedNow<T>(links: readonly PbLink[], read: ReadBlock, describing: Describing<T>): (T | undefined)[] {
+  const { notes } = read;
+  const made: (T | undefined)[] = [];
+  const open: number[] = [];
+  for (let at = 0; at < links.length; at += 1) {
+    const link = links[at] as PbLink;
+    const known = describing.unread(link);
+    const note = known === undefined ? notes?.get(link.cid) : undefined;
+    made.push(note === undefined ? known : describing.known(link, factsOf(note)));
+    if (made[at] === undefined) open.push(at);
+  }
+  if (open.length === 0) return made;
+  const here = read.peek?.(open.map((at) => (links[at] as PbLink).cid)) ?? [];
+  for (let index = 0; index < open.length; index += 1) {
+    const bytes = here[index];
+    if (bytes === undefined) continue;
+    const at = open[index] as number;
+    const link = links[at] as PbLink;
+    try {
+      const facts = factsIn(link.cid, bytes, notes);
+      made[at] = facts === undefined ? describing.read(link, bytes) : describing.known(link, facts);
+    } catch {
+      // Told when it is its turn.
+    }
+    read.release?.(bytes);
+  }
+  return made;
+}
+
+const TYPES = 8;
+/** Sizes from here on are not exact beside the type. */
+const MAX_SIZE = Number.MAX_SAFE_INTEGER / TYPES - 1;
+
+/** Notes them. @throws NodeError for a malformed block */
+function factsIn(cid: CID, bytes: Uint8Array, notes: ReadBlock["notes"]): PlainFacts | undefined {
+  const node = unixfsNode(cid, bytes);
+  if (node === undefined || !isPlain(node)) return undefined;
+  const { type } = node.unixfs;
+  const size = fileSize(node);
+  if (cid.code === dagPb && size <= MAX_SIZE) notes?.set(cid, size * TYPES + unixfsTypes.indexOf(type));
+  return { type, size };
+}
+
+const isPlain = ({ unixfs: { type, mode, mtime } }: UnixfsNode): boolean =>
+  mode === undefined && mtime === undefined && type !== "Symlink" && type !== "Metadata";
+
+const factsOf = (note: number): PlainFacts => ({
+  type: unixfsTypes[note % TYPES] as UnixfsType,
+  size: Math.floor(note / TYPES),
+});
+
+/** Links at hand, as pages. */
+export async function* alone(links: readonly PbLink[]): AsyncGenerator<readonly PbLink[], void, undefined> {
+  yield links;
+}
