@@ -1,5 +1,4 @@
 import { existsSync, readFileSync } from "node:fs";
-import { findPackageJSON } from "node:module";
 import { dirname, join } from "node:path";
 import { fileURLToPath } from "node:url";
 
@@ -18,9 +17,9 @@ export const isClone = import.meta.url.endsWith(".ts");
 
 /** The folder of this package, run from source or built. */
 export function packageFolder(): string {
-  const manifest = findPackageJSON(import.meta.url);
-  if (manifest === undefined) throw new Error("the package.json of modhost is missing: install the package again");
-  return dirname(manifest);
+  const folder = projectFolder(dirname(fileURLToPath(import.meta.url)));
+  if (folder === undefined) throw new Error("the package.json of modhost is missing: install the package again");
+  return folder;
 }
 
 /** The manifest of this package. */

@@ -1,6 +1,7 @@
 /** Stacks as the author of a module knows the files. */
 import { sep } from "node:path";
 import { fileURLToPath } from "node:url";
+import { isClone } from "./package.ts";
 
 /** A stack or message without the versions under which files are imported, and with paths instead of URLs. */
 export function withoutVersions(text: string): string {
@@ -13,8 +14,8 @@ export function withoutVersions(text: string): string {
   });
 }
 
-/** Where the host's own sources lie, or what is built from them. */
-const hostFolder = fileURLToPath(new URL("..", import.meta.url));
+/** Where the host's own sources lie, or what is built from them and from the bundled modules. */
+const hostFolder = fileURLToPath(new URL(isClone ? ".." : "../..", import.meta.url));
 const isFrame = (line: string) => /^\s+at /.test(line);
 const isInner = (line: string) =>
   line.includes(hostFolder) ||

@@ -17,7 +17,7 @@ export function isStale(folder) {
   const stamp = stampOf(folder);
   if (!existsSync(join(folder, "dist")) || !existsSync(stamp)) return true;
   const began = Number(readFileSync(stamp, "utf8"));
-  const sources = ["core", "modules"].flatMap((name) => {
+  const sources = ["core", "modules", "tools"].flatMap((name) => {
     const top = join(folder, name);
     return [top, ...readdirSync(top, { recursive: true }).map((path) => join(top, path))];
   });

@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import { existsSync } from "node:fs";
-import { readFile, symlink } from "node:fs/promises";
-import { join } from "node:path";
+import { readdir, readFile, stat, symlink, writeFile } from "node:fs/promises";
+import { basename, join } from "node:path";
 import { after, before, describe, test } from "node:test";
 import { Program, withNode } from "#test/unit/core/cli/spawned.ts";
 import { write } from "#test/unit/core/module/support.ts";
@@ -41,12 +41,15 @@ describe("the tarball", () => {
       "core/cli/launch.mjs",
       "core/cli/launch_node.mjs",
       "core/cli/scaffold",
+      "dist/LICENSES",
       "dist/core .d.ts",
       "dist/core .js",
       "dist/modules .d.ts",
       "dist/modules .js",
       "dist/modules pages .css",
       "dist/modules pages .js",
+      "dist/program.js",
+      "dist/program.mjs",
       "package.json",
     ]);
   });
@@ -72,12 +75,19 @@ describe("an installed package", () => {
     const manifest = (more: object) => JSON.stringify({ version: "1.0.0", modhost: { kind: "module" }, ...more });
     await write(project, {
       "served/modhost.config.yaml":
-        "plugin_paths: [plugins]\nmodules_enabled: [http, http_files, typed, common, folder, esm, cjs]\nhttp_log: false\n",
+        "plugin_paths: [plugins]\nmodules_enabled: [http, http_files, typed, common, folder, apart, esm, cjs]\nhttp_log: false\n",
       "served/plugins/mod_typed.ts": `
         import { defineModule, HttpError, ModhostError } from "modhost";
         import type { Module } from "modhost/types";
         const error: Error = new HttpError(409);
-        export default defineModule({ load(module: Module) { ${answer("typed")} } });`,
+        const refuse = () => { throw new HttpError(418, "as the host knows it"); };
+        export default defineModule({
+          load(module: Module) { module.provides("http", { route: { GET: "typed", "GET /refused": refuse } }); },
+        });`,
+      "served/plugins/mod_apart.ts": `
+        import { HttpError } from "modhost";
+        export const isolated = true;
+        export default function (module) { new HttpError(409); ${answer("apart")} }`,
       "served/plugins/mod_common.cjs": `
         const { HttpError } = require("modhost");
         module.exports = function (module) { new HttpError(409); ${answer("common")} };`,
@@ -96,11 +106,40 @@ describe("an installed package", () => {
     const { started, kill, ended } = await program.serve(["run"]);
     assert.deepEqual(started.failed, []);
     const port = started.ports.find(({ scheme }) => scheme === "http")?.port;
-    for (const kind of ["typed", "common", "folder", "esm", "cjs"]) {
+    for (const kind of ["typed", "common", "folder", "apart", "esm", "cjs"]) {
       assert.equal(await (await fetch(`http://127.0.0.1:${port}/${kind}`)).text(), kind);
     }
+    // An error of another copy of the package would be no answer, but a failure: 500.
+    assert.equal((await fetch(`http://127.0.0.1:${port}/typed/refused`)).status, 418);
     kill("SIGTERM");
     assert.equal((await ended).code, 0);
+  });
+
+  test("starts with what an earlier start has compiled, unless that is damaged", async () => {
+    const cache = join(project, "compiled");
+    const env = { ...withNode, NODE_COMPILE_CACHE: cache };
+    const kept = async () => {
+      const files = await readdir(cache, { recursive: true });
+      return files.filter((file) => basename(file).startsWith("modhost-")).map((file) => join(cache, file));
+    };
+    const version = async () => {
+      await using program = await Program.in({}, inPackage("core/cli/launch.mjs"));
+      const { code, stdout, stderr } = await program.run(["--version"], env);
+      assert.equal(code, 0, stderr);
+      return stdout;
+    };
+    const first = await version();
+    const [file = ""] = await kept();
+    const made = await stat(file);
+    assert.equal(await version(), first);
+    assert.deepEqual([await kept(), (await stat(file)).ino], [[file], made.ino]);
+    const bytes = await readFile(file);
+    bytes[bytes.length >> 1] = ~(bytes[bytes.length >> 1] ?? 0);
+    await writeFile(file, bytes);
+    assert.equal(await version(), first);
+    // It has been made again.
+    assert.notEqual((await stat(file)).ino, made.ino);
+    assert.equal(await version(), first);
   });
 
   test("runs without a configuration, by its embedded default", async () => {

@@ -1,0 +1,80 @@
+/**
+ * The program of the package is one script. V8 keeps what it has compiled of it in a file, those functions too that were called
+ * while it ran: of modules, Node keeps what was compiled before they ran, and each start compiles their functions again.
+ */
+import { lstatSync, readdirSync, readFileSync, renameSync, rmSync, statSync, writeFileSync } from "node:fs";
+import { createRequire, getCompileCacheDir } from "node:module";
+import { join } from "node:path";
+import { fileURLToPath } from "node:url";
+import { Script } from "node:vm";
+import { isMainThread } from "node:worker_threads";
+import { crc32 } from "node:zlib";
+
+/** Of the script's text. */
+const digest = "DIGEST";
+/** By then a server has answered its first requests. */
+const KEPT_AFTER_MS = 5000;
+/** What nobody has made again for so long belongs to a version that may be gone. */
+const MAX_AGE_MS = 60 * 86_400_000;
+const CHECKSUM_BYTES = 4;
+
+const filename = fileURLToPath(new URL("program.js", import.meta.url));
+const kept = keptFile();
+const cachedData = kept === undefined ? undefined : read(kept);
+const source = readFileSync(filename, "latin1");
+const script = new Script(source, cachedData === undefined ? { filename } : { filename, cachedData });
+const parts = script.runInThisContext()(createRequire(import.meta.url), import.meta, (name) => import(name));
+
+if (kept !== undefined && isMainThread && (cachedData === undefined || script.cachedDataRejected)) {
+  setTimeout(keep, KEPT_AFTER_MS).unref();
+  process.once("exit", keep);
+}
+
+/** What a source exports; the first call evaluates it. */
+export function part(name) {
+  return parts[name]();
+}
+
+/** In Node's folder for this version of it; undefined where it keeps nothing. Servers call other functions than commands. */
+function keptFile() {
+  const folder = getCompileCacheDir();
+  const [command = "run", what] = process.argv.slice(2).filter((word) => !word.startsWith("-"));
+  const kind = command === "run" || (command === "node" && what === "daemon") ? "server" : "command";
+  return folder === undefined ? undefined : join(folder, `modhost-${kind}-${digest}`);
+}
+
+/** Undefined where nothing is kept, where it is damaged, and where somebody else could have written it. */
+function read(file) {
+  try {
+    const { uid, mode } = lstatSync(file);
+    if (process.getuid !== undefined && (uid !== process.getuid() || (mode & 0o022) !== 0)) return undefined;
+    const bytes = readFileSync(file);
+    const data = bytes.subarray(CHECKSUM_BYTES);
+    return bytes.length > CHECKSUM_BYTES && crc32(data) === bytes.readUInt32LE() ? data : undefined;
+  } catch {
+    return undefined;
+  }
+}
+
+function keep() {
+  process.removeListener("exit", keep);
+  const made = `${kept}.${process.pid}`;
+  try {
+    const data = script.createCachedData();
+    const checksum = Buffer.alloc(CHECKSUM_BYTES);
+    checksum.writeUInt32LE(crc32(data));
+    writeFileSync(made, Buffer.concat([checksum, data]), { mode: 0o600 });
+    renameSync(made, kept);
+    removeOld(join(kept, ".."));
+  } catch {
+    // The next start takes as long as this one.
+    rmSync(made, { force: true });
+  }
+}
+
+function removeOld(folder) {
+  for (const name of readdirSync(folder)) {
+    const file = join(folder, name);
+    if (name.startsWith("modhost-") && statSync(file).mtimeMs < Date.now() - MAX_AGE_MS) rmSync(file, { force: true });
+  }
+}
