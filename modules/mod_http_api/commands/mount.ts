@@ -26,9 +26,11 @@ export const commands = {
     returns: value(
       fields("Config", { IPFS: "string", IPNS: "string", FuseAllowOther: "bool", STORE: "string", NAME: "string" }),
     ),
-    async run({ node, options: { "ipfs-path": ipfsPath, "ipns-path": ipnsPath, "mfs-path": mfsPath } }) {
+    async run({ node, level, options: { "ipfs-path": ipfsPath, "ipns-path": ipnsPath, "mfs-path": mfsPath } }) {
       if (mfsPath !== undefined) throw new NodeError("mfs-path: the namespace of `files` cannot be mounted");
-      const { ipfs, ipns, fuseAllowOther, store, name } = await node.mount({ ipfsPath, ipnsPath });
+      const { sharding, importDefaults, joinsLeaf, maxChunk } = level;
+      const how = { sharding, importDefaults, joinsLeaf, maxChunk };
+      const { ipfs, ipns, fuseAllowOther, store, name } = await node.mount({ ipfsPath, ipnsPath, ...how });
       return { IPFS: ipfs, IPNS: ipns, FuseAllowOther: fuseAllowOther, STORE: store, NAME: name };
     },
     text: ({ IPFS, IPNS }) => `IPFS mounted at: ${IPFS}\nIPNS mounted at: ${IPNS}\n`,

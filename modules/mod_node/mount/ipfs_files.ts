@@ -7,6 +7,7 @@ import { bulkReader, openFile } from "../content/unixfs/open.ts";
 import { raw } from "../formats/cid/codecs.ts";
 import { parseCid } from "../formats/cid/text.ts";
 import type { PbLink } from "../formats/dag_pb/dag_pb.ts";
+import type { ModeAndTime } from "../formats/unixfs/format.ts";
 import type { BlockService, ReadOptions } from "../storage/blockstore/block_service.ts";
 import type { BufferPool } from "../storage/blockstore/buffer_pool.ts";
 import { NodeError } from "../util/errors.ts";
@@ -44,6 +45,16 @@ interface ContentNode extends Attributes {
 export interface ContentDeps {
   readonly blocks: BlockService;
   reader(options: ReadOptions): ReadBlock;
+}
+
+/** As a node says them of itself; permissions that it does not say are the mount's. A symlink has always the same. */
+export function modeAndTime(
+  kind: Kind,
+  { mode = 0, mtime }: ModeAndTime = {},
+  otherwise: Readonly<Record<Kind, number>>,
+): Pick<Attributes, "mode" | "mtime"> {
+  const given = kind === "symlink" ? 0 : mode & 0o777;
+  return { mode: given === 0 ? otherwise[kind] : given, mtime };
 }
 
 /** @throws NodeError when it is missing, FuseError when it is not a file, directory or symlink */
@@ -154,7 +165,13 @@ export class IpfsFiles implements FileSystem {
   /** The same content is one file wherever it is; a directory has one place each. */
   #register(parent: number, name: string, { cid, kind, size, tree }: Content): Attributes {
     const key = kind === "file" ? cid.toString() : `${parent}/${name}`;
-    const node = this.#nodes.register(key, (id) => ({ id, kind, mode: modes[kind], size, cid }));
+    const node = this.#nodes.register(key, (id) => ({
+      id,
+      kind,
+      size,
+      cid,
+      ...modeAndTime(kind, tree?.unixfs, modes),
+    }));
     if (tree !== undefined) this.#cacheTree(node.id, new Tree(tree));
     return node;
   }

@@ -6,6 +6,7 @@ import type { Repo } from "../storage/repo/repo.ts";
 import { KeyedMutex } from "../util/async/keyed_mutex.ts";
 import { NodeError } from "../util/errors.ts";
 import { mounted, mountType } from "./mount_table.ts";
+import type { ImportChoices } from "./names/import_settings.ts";
 import type { ActiveMounts, MountDeps, MountPoints } from "./start_mounts.ts";
 
 export class Mounts {
@@ -34,11 +35,14 @@ export class Mounts {
 
   /**
    * Mounts both folders or none; earlier mounts are unmounted first. A folder that is not given comes from the
-   * configuration.
+   * configuration. `choices` and the configuration say how what is written becomes blocks.
    *
    * @throws NodeError with the reference's texts for invalid folders; with the system's text
    */
-  async mount(wanted: { readonly [path in keyof MountPoints]?: string | undefined } = {}): Promise<MountPoints> {
+  async mount(
+    wanted: { readonly [path in keyof MountPoints]?: string | undefined } = {},
+    choices: ImportChoices = {},
+  ): Promise<MountPoints> {
     const { config } = this.#deps.repo;
     const { ipfs = config.value("Mounts.IPFS"), ipns = config.value("Mounts.IPNS") } = wanted;
     const points = { ipfs, ipns };
@@ -46,7 +50,7 @@ export class Mounts {
       await this.#unmount();
       const folders = { ipfs: await folderAt(points.ipfs), ipns: await folderAt(points.ipns) };
       const { startMounts } = await import("./start_mounts.ts");
-      const active = await startMounts(this.#deps, folders);
+      const active = await startMounts(this.#deps, folders, choices);
       this.#active = active;
       void active.ended.then(() => {
         if (this.#active === active) this.#active = undefined;

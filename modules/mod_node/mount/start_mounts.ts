@@ -7,6 +7,7 @@ import { serve } from "./fuse/serve.ts";
 import { IpfsFiles } from "./ipfs_files.ts";
 import { MountProcess } from "./mount_process.ts";
 import { mounted, mountType } from "./mount_table.ts";
+import { type ImportChoices, importSettings } from "./names/import_settings.ts";
 import { IpnsFiles } from "./names/ipns_files.ts";
 import type { NameDeps } from "./names/name_tree.ts";
 
@@ -15,7 +16,7 @@ const READAHEAD_KIB = 2048;
 /** Milliseconds to keep and publish what was written below an /ipns that was unmounted by hand. */
 const MAX_END_MS = 10_000;
 
-export interface MountDeps extends Omit<NameDeps, "contents" | "disk"> {
+export interface MountDeps extends Omit<NameDeps, "contents" | "disk" | "imports"> {
   readonly repo: Repo;
 }
 
@@ -37,16 +38,21 @@ export interface ActiveMounts {
   readonly ended: Promise<unknown>;
 }
 
-/** Mounts both folders or none. @throws NodeError with the system's text */
-export async function startMounts(deps: MountDeps, { ipfs, ipns }: MountPoints): Promise<ActiveMounts> {
+/** Mounts both folders or none. @throws NodeError with the system's text, or for values of `Import.*` of no use */
+export async function startMounts(
+  deps: MountDeps,
+  { ipfs, ipns }: MountPoints,
+  choices: ImportChoices,
+): Promise<ActiveMounts> {
   const { config, path } = deps.repo;
+  const imports = importSettings(config, choices);
   const allowOther = config.value("Mounts.FuseAllowOther");
   const shared = { source: await realpath(path), type: mountType, readahead: READAHEAD_KIB, allowOther };
   const process = new MountProcess([
     { ...shared, folder: ipfs, readOnly: true },
     { ...shared, folder: ipns, readOnly: false },
   ]);
-  const names = new IpnsFiles({ ...deps, contents: ipfs, disk: path });
+  const names = new IpnsFiles({ ...deps, imports, contents: ipfs, disk: path });
   const contents = new IpfsFiles(deps);
   const tell = (system: "fuse/ipfs" | "fuse/ipns") => (error: unknown) =>
     deps.log.write(system, "error", (error as Error).message);

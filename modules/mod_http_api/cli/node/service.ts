@@ -5,8 +5,9 @@ import type { CommandContext, Service } from "../../../../core/cli/index.ts";
 import { createHost, type Host, loadConfig, reasonOf } from "../../../../core/index.ts";
 import { urlOf } from "../../http/addresses.ts";
 import type { HttpApi } from "../../index.ts";
+import { levels } from "../../rpc/levels.ts";
 import { readFlags } from "./flags.ts";
-import { agentOf } from "./level.ts";
+import { agentOf, levelOf } from "./level.ts";
 import { logSettings, setLevels } from "./logging.ts";
 import { makeRepo } from "./making.ts";
 import { refusalOf, requireAddresses } from "./refusals.ts";
@@ -19,6 +20,8 @@ const MAX_STOP_SECONDS = 2;
 const MAX_CLIENT_PAUSE = 3600;
 /** Seconds for what is left to do when they are over. */
 const MAX_CLEANUP_TIME = 0.5;
+
+type Folders = NonNullable<Parameters<Node["lowLevel"]["mounts"]["mount"]>[0]>;
 
 export class Daemon implements Service {
   readonly ended: Promise<void>;
@@ -101,11 +104,21 @@ export class Daemon implements Service {
     for (const address of swarm.announcedAddresses()) this.#say(`Swarm announcing ${address}`);
   }
 
-  async #serve(
-    node: Node,
-    settings: Readonly<Record<string, unknown>>,
-    mount: Parameters<Node["lowLevel"]["mounts"]["mount"]>[0],
-  ): Promise<void> {
+  /** As the call `mount` of the API does, also without a network. */
+  async #mount({ lowLevel: { mounts, sizeSharding } }: Node, folders: Folders): Promise<void> {
+    const { sharding, importDefaults, joinsLeaf, maxChunk } = levels[await levelOf(this.#context)].traits;
+    const choices = {
+      importDefaults,
+      joinsLeaf,
+      maxChunk,
+      sharding: sharding === "by size" ? sizeSharding : undefined,
+    };
+    const { ipfs, ipns } = await mounts.mount(folders, choices);
+    this.#say(`IPFS mounted at: ${ipfs}`);
+    this.#say(`IPNS mounted at: ${ipns}`);
+  }
+
+  async #serve(node: Node, settings: Readonly<Record<string, unknown>>, mount: Folders | undefined): Promise<void> {
     const { configPath, cwd, env } = this.#context;
     const values = {
       ...settings,
@@ -140,11 +153,7 @@ export class Daemon implements Service {
       const url = webui.isThere ? urlOf(address) : undefined;
       if (url !== undefined) this.#say(`WebUI: ${url}/webui`);
     }
-    if (mount !== undefined && !this.#stopping) {
-      const { ipfs, ipns } = await node.lowLevel.mounts.mount(mount);
-      this.#say(`IPFS mounted at: ${ipfs}`);
-      this.#say(`IPNS mounted at: ${ipns}`);
-    }
+    if (mount !== undefined && !this.#stopping) await this.#mount(node, mount);
     const access = node.lowLevel.repo.config.value("Gateway.Writable") ? "writable" : "readonly";
     for (const address of gateway) this.#say(`Gateway (${access}) server listening on ${address}`);
     this.#say("Daemon is ready");

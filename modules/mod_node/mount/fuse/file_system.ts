@@ -1,6 +1,6 @@
 /** What a file system must implement for `serve`. */
 import type { BufferPool } from "../../storage/blockstore/buffer_pool.ts";
-import type { Attributes, DirectoryEntry, Errno, Limits } from "./wire.ts";
+import type { Attributes, DirectoryEntry, Errno, Limits, NewAttributes } from "./wire.ts";
 
 /** A failure that the calling program gets as it is. */
 export class FuseError extends Error {
@@ -60,6 +60,8 @@ export interface Changes {
   remove(parent: number, name: string, kind: "file" | "directory", signal: AbortSignal): Promise<void>;
   rename(from: Entry, to: Entry, options: { readonly replace: boolean; readonly signal: AbortSignal }): Promise<void>;
   resize(id: number, size: number, signal: AbortSignal): Promise<void>;
+  /** What is not stored is left out. */
+  setModeAndTime(id: number, given: Pick<NewAttributes, "mode" | "mtime">, signal: AbortSignal): Promise<void>;
   /** The bytes, from `buffers`, belong to the file system from then on: it releases them. */
   write(id: number, offset: number, bytes: Uint8Array): Promise<void>;
   /** What was written is in the tree when it resolves; durable if asked for. */

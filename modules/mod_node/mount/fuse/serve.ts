@@ -7,7 +7,6 @@ import { type Changes, type FileSystem, FuseError, type Listing } from "./file_s
 import { Framing } from "./framing.ts";
 import type { FuseDevice } from "./fuse_device.ts";
 import {
-  attributeBits,
   attributesReply,
   capabilities,
   EntryPage,
@@ -17,6 +16,7 @@ import {
   initReply,
   kinds,
   MAX_NAME,
+  newAttributes,
   opcodes,
   openReply,
   type ReplyContext,
@@ -171,11 +171,8 @@ class Server {
         const bytes = request.rest(40, size);
         return changes.write(node, request.u64(8), bytes).then(() => writtenReply(unique, size));
       }
-      case opcodes.setattr: {
-        const sized = (request.u32(0) & attributeBits.size) !== 0;
-        const work = sized ? changes.resize(node, request.u64(16), signal) : Promise.resolve();
-        return work.then(() => this.#attributes(unique, node, signal));
-      }
+      case opcodes.setattr:
+        return this.#setAttributes(request, changes, signal);
       case opcodes.create:
         return this.#entry(unique, changes.create(node, nameOf(request, 16), signal), true);
       case opcodes.mknod:
@@ -202,6 +199,14 @@ class Server {
       default:
         throw new FuseError("ENOSYS");
     }
+  }
+
+  async #setAttributes(request: Request, changes: Changes, signal: AbortSignal): Promise<Buffer> {
+    const { unique, node } = request;
+    const { size, mode, mtime } = newAttributes(request);
+    if (size !== undefined) await changes.resize(node, size, signal);
+    if (mode !== undefined || mtime !== undefined) await changes.setModeAndTime(node, { mode, mtime }, signal);
+    return this.#attributes(unique, node, signal);
   }
 
   #rename(

@@ -3,6 +3,8 @@
  * its whole length.
  */
 
+import type { UnixTime } from "../../formats/unixfs/format.ts";
+
 export const opcodes = {
   lookup: 1,
   forget: 2,
@@ -76,7 +78,7 @@ export const capabilities = {
 export const openFlags = { keepCache: 1 << 1, cacheDirectory: 1 << 3 } as const;
 
 /** Which fields of a setattr request count. */
-export const attributeBits = { size: 1 << 3 } as const;
+const attributeBits = { mode: 1 << 0, size: 1 << 3, mtime: 1 << 5, mtimeNow: 1 << 8 } as const;
 
 export const renameFlags = { noReplace: 1 } as const;
 
@@ -131,6 +133,9 @@ export class Request {
   u64(at: number): number {
     return u64(this.#bytes, requestHead + at);
   }
+  i64(at: number): number {
+    return Number(this.#bytes.readBigInt64LE(requestHead + at));
+  }
   /** The rest of the message; a view. */
   rest(at: number, length?: number): Buffer {
     return this.#bytes.subarray(requestHead + at, length === undefined ? undefined : requestHead + at + length);
@@ -152,6 +157,28 @@ export interface Attributes {
   readonly mode: number;
   /** In bytes. */
   readonly size: number;
+  /** When it was changed; undefined where it does not say. */
+  readonly mtime?: UnixTime | undefined;
+}
+
+/** What a request sets; undefined for what stays. */
+export interface NewAttributes {
+  readonly size: number | undefined;
+  /** Permission bits. */
+  readonly mode: number | undefined;
+  readonly mtime: UnixTime | "now" | undefined;
+}
+
+/** Of a setattr request; owners and all else are left. */
+export function newAttributes(request: Request): NewAttributes {
+  const valid = request.u32(0);
+  const at = { seconds: request.i64(40), nanoseconds: request.u32(60) };
+  const mtime = (valid & attributeBits.mtimeNow) !== 0 ? "now" : at;
+  return {
+    size: (valid & attributeBits.size) !== 0 ? request.u64(16) : undefined,
+    mode: (valid & attributeBits.mode) !== 0 ? request.u32(68) & 0o7777 : undefined,
+    mtime: (valid & attributeBits.mtime) !== 0 ? mtime : undefined,
+  };
 }
 
 /** What all attributes have in common: their owner, and for how many seconds the kernel may cache them. */
@@ -181,12 +208,17 @@ export function writeReplyHead(bytes: Buffer, unique: number, length: number, er
   putU64(bytes, 8, unique);
 }
 
-function putAttributes(bytes: Buffer, at: number, { id, kind, mode, size }: Attributes, context: ReplyContext): void {
+function putAttributes(bytes: Buffer, at: number, node: Attributes, context: ReplyContext): void {
+  const { id, kind, mode, size, mtime } = node;
   putU64(bytes, at, id);
   putU64(bytes, at + 8, size);
   putU64(bytes, at + 16, Math.ceil(size / 512));
   const seconds = Math.floor(context.time / 1000);
   for (const time of [24, 32, 40]) putU64(bytes, at + time, seconds);
+  if (mtime !== undefined) {
+    bytes.writeBigInt64LE(BigInt.asIntN(64, BigInt(mtime.seconds)), at + 32);
+    bytes.writeUInt32LE(mtime.nanoseconds, at + 52);
+  }
   bytes.writeUInt32LE(kinds[kind] | mode, at + 60);
   bytes.writeUInt32LE(1, at + 64);
   bytes.writeUInt32LE(context.uid, at + 68);

@@ -3,14 +3,19 @@
 import { ByteReader } from "../../content/mfs/byte_reader.ts";
 import { Folder } from "../../content/mfs/folder.ts";
 import { lookup } from "../../content/mfs/lookup.ts";
+import { changeFacts } from "../../content/mfs/operations.ts";
+import type { NamespacePath } from "../../content/mfs/path.ts";
 import { editFile, writeFile } from "../../content/mfs/write_file.ts";
 import { fileSize, type UnixfsNode, unixfsNode } from "../../content/unixfs/node.ts";
 import { readFile } from "../../content/unixfs/read.ts";
+import { unixNow } from "../../content/unixfs/times.ts";
+import type { ModeAndTime } from "../../formats/unixfs/format.ts";
 import { SharedLock } from "../../util/async/shared_lock.ts";
 import { type Entry, FuseError } from "../fuse/file_system.ts";
+import type { NewAttributes } from "../fuse/wire.ts";
 import { type NameNode, pathOf } from "./name_node.ts";
 import { asFuseError, type NameDeps } from "./name_tree.ts";
-import { CLOSE_TIMEOUT_MS, type OwnTree, unflushed } from "./own_tree.ts";
+import { CLOSE_TIMEOUT_MS, type OwnTree } from "./own_tree.ts";
 import { SequentialWrite } from "./sequential_write.ts";
 
 /** Milliseconds after which a file counts as completely written, and after which a part of it is stored anyway. */
@@ -46,8 +51,11 @@ export class FileWrites {
   }
 
   /** Makes an empty file. */
-  create(tree: OwnTree, path: Parameters<typeof writeFile>[1], signal: AbortSignal): Promise<void> {
-    return write(tree, path, nothing(), { offset: 0, create: true, signal });
+  async create(tree: OwnTree, path: NamespacePath, signal: AbortSignal): Promise<void> {
+    await this.#write(tree, path, nothing(), { offset: 0, create: true, signal });
+    if (!this.#deps.imports.storesTime) return;
+    const mtime = unixNow();
+    await changeFacts(tree.files, path, ({ mode }) => ({ mode, mtime }), { ...tree.changing, signal });
   }
 
   /** Resolves when the bytes were taken; they belong to it from then on. */
@@ -78,6 +86,25 @@ export class FileWrites {
       const content = shorter && size > 0 ? readFile(file, this.#deps.reader({ signal }), { length: size }) : nothing();
       await this.#change(target, content, { offset: shorter ? 0 : size, truncate: shorter, signal });
       await this.#refresh(target);
+    }, signal);
+  }
+
+  /** Sets mode and time as far as they are stored, of a node that has a name. */
+  setModeAndTime(node: NameNode, given: Pick<NewAttributes, "mode" | "mtime">, signal: AbortSignal): Promise<void> {
+    return this.#positions.withShared(async () => {
+      const { storesMode, storesTime } = this.#deps.imports;
+      const mode = storesMode && node.kind !== "symlink" ? given.mode : undefined;
+      const mtime = storesTime ? given.mtime : undefined;
+      const { tree } = node;
+      if (tree === undefined || node.unlinked || (mode === undefined && mtime === undefined)) return;
+      await this.settle(node);
+      const time = mtime === "now" ? unixNow() : mtime;
+      const change = (facts: ModeAndTime) => ({
+        mode: mode === undefined ? facts.mode : withPermissions(facts.mode, mode),
+        mtime: time ?? facts.mtime,
+      });
+      await asFuseError(changeFacts(tree.files, pathOf(node), change, { ...tree.changing, signal }));
+      await this.#refresh({ node, tree });
     }, signal);
   }
 
@@ -125,7 +152,18 @@ export class FileWrites {
   #change({ node, tree }: Target, content: AsyncIterable<Uint8Array>, change: Change): Promise<void> {
     return node.unlinked
       ? this.#changeNameless(node, tree, content, change)
-      : write(tree, pathOf(node), content, change);
+      : this.#write(tree, pathOf(node), content, change);
+  }
+
+  #write(
+    { files, changing }: OwnTree,
+    path: NamespacePath,
+    content: AsyncIterable<Uint8Array>,
+    { offset, truncate = false, create = false, signal }: Change,
+  ): Promise<void> {
+    const { chunker, joinsLeaf } = this.#deps.imports;
+    const usual = { count: undefined, parents: false, rawLeaves: undefined, settings: undefined, chunker, joinsLeaf };
+    return writeFile(files, path, async () => content, { ...usual, ...changing, offset, truncate, create, signal });
   }
 
   /** A file without a name lasts while it is open, unless garbage collection removes its blocks. */
@@ -139,7 +177,8 @@ export class FileWrites {
     const release = await files.writers.acquire(`/${node.id}`, signal);
     try {
       await files.withGcGuard(signal, async (guard) => {
-        const options = { offset, truncate, rawLeaves: undefined, signal };
+        const { chunker } = this.#deps.imports;
+        const options = { offset, truncate, rawLeaves: undefined, chunker, signal };
         const edited = await editFile(
           files,
           node.file as UnixfsNode,
@@ -160,7 +199,8 @@ export class FileWrites {
     node.version += 1;
     if (node.unlinked) return;
     const found = await tree.files.withTree({}, (root) => lookup(root, pathOf(node)));
-    if (!(found instanceof Folder)) node.file = found.node;
+    if (found instanceof Folder) node.facts = found.facts;
+    else node.file = found.node;
     tree.changed();
   }
 
@@ -182,6 +222,10 @@ export class FileWrites {
   }
 }
 
+/** As Kubo stores them: above the twelve bits what was there before; without any bit there is no mode. */
+const withPermissions = (before: number | undefined, bits: number): number | undefined =>
+  (((before ?? 0) & ~0o7777) | bits) >>> 0 || undefined;
+
 function isWithin(node: NameNode, { parent, name }: Entry): boolean {
   for (let at: NameNode | undefined = node; at !== undefined; at = at.parent) {
     if (at.parent?.id === parent && at.name === name) return true;
@@ -197,14 +241,4 @@ function lose(node: NameNode, error: Error): void {
 function targetOf(node: NameNode): Target {
   if (node.tree === undefined) throw new FuseError("EPERM");
   return { node, tree: node.tree };
-}
-
-function write(
-  { files }: OwnTree,
-  path: Parameters<typeof writeFile>[1],
-  content: AsyncIterable<Uint8Array>,
-  { offset, truncate = false, create = false, signal }: Change,
-): Promise<void> {
-  const usual = { count: undefined, parents: false, rawLeaves: undefined, settings: undefined };
-  return writeFile(files, path, async () => content, { ...usual, ...unflushed, offset, truncate, create, signal });
 }

@@ -6,11 +6,10 @@ import { cidAt, makeDirectory, move, remove } from "../../content/mfs/operations
 import { buildNode } from "../../content/unixfs/build.ts";
 import { encodeUnixfs } from "../../formats/unixfs/format.ts";
 import { type Changes, type Entry, FuseError } from "../fuse/file_system.ts";
-import type { Attributes } from "../fuse/wire.ts";
+import type { Attributes, NewAttributes } from "../fuse/wire.ts";
 import type { FileWrites } from "./file_writes.ts";
 import { keyOf } from "./name_node.ts";
 import { asFuseError, type NameDeps, type NameTree, type TreeLocation } from "./name_tree.ts";
-import { unflushed } from "./own_tree.ts";
 
 export class IpnsChanges implements Changes {
   readonly #deps: NameDeps;
@@ -29,14 +28,14 @@ export class IpnsChanges implements Changes {
 
   makeDirectory(parent: number, name: string, signal: AbortSignal): Promise<Attributes> {
     return this.#make({ parent, name }, signal, ({ tree, path }) =>
-      makeDirectory(tree.files, path, { ...unflushed, signal, parents: false, settings: undefined }),
+      makeDirectory(tree.files, path, { ...tree.changing, signal, parents: false, settings: undefined }),
     );
   }
 
   makeSymlink(parent: number, name: string, target: string, signal: AbortSignal): Promise<Attributes> {
     const data = encodeUnixfs({ type: "Symlink", data: Buffer.from(target) });
-    return this.#make({ parent, name }, signal, ({ tree: { files }, path: { segments } }) =>
-      files.change({ ...unflushed, signal }, async (root) => {
+    return this.#make({ parent, name }, signal, ({ tree: { files, changing }, path: { segments } }) =>
+      files.change({ ...changing, signal }, async (root) => {
         const folder = await lookup(root, { segments: segments.slice(0, -1) });
         if (!(folder instanceof Folder)) throw new FuseError("ENOTDIR");
         const built = await buildNode({ data, links: [] }, folder.settings, (block) => files.blocks.put([block]));
@@ -73,7 +72,7 @@ export class IpnsChanges implements Changes {
         // A file is replaced atomically; a directory would be moved into the existing one.
         if (kind === "directory") await this.#remove(dest, signal);
       }
-      await asFuseError(move(source.tree.files, source.path, dest.path, { ...unflushed, signal }));
+      await asFuseError(move(source.tree.files, source.path, dest.path, { ...source.tree.changing, signal }));
       places.unlink(dest.above, to.name);
       const node = places.nodes.find(keyOf(source.above, from.name));
       if (node !== undefined) {
@@ -87,6 +86,10 @@ export class IpnsChanges implements Changes {
 
   resize(id: number, size: number, signal: AbortSignal): Promise<void> {
     return this.#writes.resize(this.#tree.nodes.get(id), size, signal);
+  }
+
+  setModeAndTime(id: number, given: Pick<NewAttributes, "mode" | "mtime">, signal: AbortSignal): Promise<void> {
+    return this.#writes.setModeAndTime(this.#tree.nodes.get(id), given, signal);
   }
 
   write(id: number, offset: number, bytes: Uint8Array): Promise<void> {
@@ -110,7 +113,7 @@ export class IpnsChanges implements Changes {
   }
 
   #remove({ tree, path }: TreeLocation, signal: AbortSignal): Promise<void> {
-    return asFuseError(remove(tree.files, path, { ...unflushed, signal, recursive: true, force: false }));
+    return asFuseError(remove(tree.files, path, { ...tree.changing, signal, recursive: true, force: false }));
   }
 
   /** @throws FuseError when it is of the other kind, or not empty */

@@ -124,7 +124,8 @@ export class IpnsFiles implements FileSystem {
         const content = await contentAt(cid, deps, read).catch(() => undefined);
         if (content === undefined) return { name, kind: undefined };
         const { kind } = content;
-        if (kind === "directory") return { name, kind, node: () => tell(name, { kind, tree: node.tree }) };
+        const { unixfs: facts } = content.tree ?? {};
+        if (kind === "directory") return { name, kind, node: () => tell(name, { kind, facts, tree: node.tree }) };
         const file = content.tree ?? (unixfsNode(cid, await read(cid)) as UnixfsNode);
         return { name, kind, node: () => tell(name, { kind, file, tree: node.tree }) };
       },

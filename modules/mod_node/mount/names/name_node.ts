@@ -1,7 +1,9 @@
 /** The nodes of the /ipns mount. */
 import type { NamespacePath } from "../../content/mfs/path.ts";
 import { fileSize, type UnixfsNode } from "../../content/unixfs/node.ts";
+import type { ModeAndTime } from "../../formats/unixfs/format.ts";
 import type { Attributes, Kind } from "../fuse/wire.ts";
+import { modeAndTime } from "../ipfs_files.ts";
 import type { OwnTree } from "./own_tree.ts";
 import type { SequentialWrite } from "./sequential_write.ts";
 
@@ -18,6 +20,8 @@ export interface NameNode {
   readonly tree: OwnTree | undefined;
   readonly target: string | undefined;
   file: UnixfsNode | undefined;
+  /** What a directory says of itself. */
+  facts: ModeAndTime | undefined;
   /** Counts the changes of `file`. */
   version: number;
   /** It no longer has a name. */
@@ -30,22 +34,23 @@ export interface NameNode {
 }
 
 /** What a name leads to. */
-export type Found = Pick<NameNode, "kind"> & Partial<Pick<NameNode, "file" | "target" | "tree">>;
+export type Found = Pick<NameNode, "kind"> & Partial<Pick<NameNode, "file" | "facts" | "target" | "tree">>;
 
 /** The key of a place in the table of nodes. */
 export const keyOf = (parent: NameNode, name: string): string => `${parent.id}/${name}`;
 
 export function nodeOf(id: number, parent: NameNode | undefined, name: string, found: Found): NameNode {
-  const { kind, file, target, tree } = found;
+  const { kind, file, facts, target, tree } = found;
   const fresh = { version: 0, unlinked: false, writing: undefined, settling: undefined, failure: undefined };
-  return { id, parent, name, kind, file, target, tree, ...fresh };
+  return { id, parent, name, kind, file, facts, target, tree, ...fresh };
 }
 
 /** The attributes for the kernel. */
-export function attributesOf({ id, kind, parent, file, target, writing }: NameNode): Attributes {
+export function attributesOf({ id, kind, parent, file, facts, target, writing }: NameNode): Attributes {
   const stored = target === undefined ? (file === undefined ? 0 : fileSize(file)) : Buffer.byteLength(target);
   const size = Math.max(stored, writing?.end ?? 0);
-  return { id, kind, mode: parent === undefined ? 0o111 : modes[kind], size };
+  if (parent === undefined) return { id, kind, mode: 0o111, size };
+  return { id, kind, size, ...modeAndTime(kind, file?.unixfs ?? facts, modes) };
 }
 
 /** The path within the node's tree. */

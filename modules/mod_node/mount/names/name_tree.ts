@@ -60,7 +60,7 @@ export class NameTree {
     if (tree === undefined) return this.#name(name, signal);
     const segments = [...pathOf(above).segments, name];
     const found = await asFuseError(tree.files.withTree({ signal }, (root) => lookup(root, { segments })));
-    if (found instanceof Folder) return { kind: "directory", tree };
+    if (found instanceof Folder) return { kind: "directory", facts: found.facts, tree };
     return { kind: found.node.unixfs.type === "Symlink" ? "symlink" : "file", file: found.node, tree };
   }
 
@@ -99,7 +99,10 @@ export class NameTree {
     const keys = await this.#deps.keys();
     if (name === localLink) return { kind: "symlink", target: String(keys.find((key) => key.name === self)?.id) };
     const own = keys.find(({ id }) => id.toString() === name || id.toCID().toString() === name);
-    if (own !== undefined) return { kind: "directory", tree: await this.#opened(own) };
+    if (own !== undefined) {
+      const tree = await this.#opened(own);
+      return { kind: "directory", facts: await tree.files.withTree({ signal }, async (root) => root.facts), tree };
+    }
     const path = await this.#deps.names.resolve(name, { signal }).catch((error: unknown) => {
       throw new FuseError(signal.aborted ? "EINTR" : "ENOENT", { cause: error });
     });

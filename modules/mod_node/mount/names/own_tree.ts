@@ -3,19 +3,18 @@ import { CID } from "multiformats/cid";
 import { Journal } from "../../content/mfs/journal.ts";
 import { treeOf, treesOf } from "../../content/mfs/key_trees.ts";
 import { type ChangeOptions, Namespace, type NamespaceDeps } from "../../content/mfs/namespace.ts";
-import { flush } from "../../content/mfs/operations.ts";
+import { changeCid, flush } from "../../content/mfs/operations.ts";
 import { namespacePath } from "../../content/mfs/path.ts";
+import type { CidSettings } from "../../content/unixfs/build.ts";
 import type { PeerId } from "../../formats/peer_id.ts";
 import type { Names } from "../../network/ipns/names.ts";
 import type { NamedKey } from "../../storage/keystore/keystore.ts";
 import type { MetadataStore } from "../../storage/metadata/store.ts";
+import type { ImportSettings } from "./import_settings.ts";
 import { Publisher } from "./publisher.ts";
 
 /** Key of the CID that was last published from here. */
 const publishedKey = "published";
-/** Changes become durable only when somebody asks for it; at once where several hosts share the store. */
-export const unflushed: ChangeOptions = { flush: false };
-
 /** Milliseconds that closing waits for peers, to publish or to fetch blocks. */
 export const CLOSE_TIMEOUT_MS = 3000;
 /** Milliseconds for resolving one of the node's own names. */
@@ -24,6 +23,7 @@ const MAX_RESOLVE_MS = 10_000;
 export interface TreeDeps extends NamespaceDeps {
   /** Peer ID of this host, where several have the metadata: the trees of each are its own. */
   readonly host?: string | undefined;
+  readonly imports: ImportSettings;
   readonly names: Pick<Names, "key" | "publish" | "resolve">;
   /** The block at a content path; fetches from peers until the signal aborts. */
   blockAt(path: string, signal: AbortSignal): Promise<CID>;
@@ -32,6 +32,8 @@ export interface TreeDeps extends NamespaceDeps {
 export class OwnTree {
   readonly key: NamedKey;
   readonly files: Namespace;
+  /** How it is changed: durably only when somebody asks for it, or at once where several hosts share the store. */
+  readonly changing: ChangeOptions;
   readonly #publisher: Publisher;
   readonly #leaving = new AbortController();
   readonly #noPeers = new AbortController();
@@ -47,11 +49,14 @@ export class OwnTree {
       await new Journal(kept).replace(value);
       await keepPublished(kept, value);
     }
-    return new OwnTree(deps, key, kept);
+    const tree = new OwnTree(deps, key, kept);
+    await tree.#takeForm(deps.imports.form, signal);
+    return tree;
   }
 
   private constructor(deps: TreeDeps, key: NamedKey, kept: MetadataStore) {
     this.key = key;
+    this.changing = { flush: false, sharding: deps.imports.sharding };
     this.files = new Namespace({
       ...deps,
       metadata: kept,
@@ -75,6 +80,14 @@ export class OwnTree {
     this.#publisher = new Publisher(publish, (error) =>
       deps.log.write("fuse/ipns", "error", `${key.id} was not published: ${(error as Error).message}`),
     );
+  }
+
+  /** What is made in it from now on has this form. */
+  async #takeForm(form: CidSettings | undefined, signal: AbortSignal): Promise<void> {
+    if (form === undefined) return;
+    const { version, hash } = await this.files.withTree({ signal }, async (root) => root.settings);
+    if (version === form.version && hash.code === form.hash.code) return;
+    await changeCid(this.files, namespacePath("/"), form, { ...this.changing, signal });
   }
 
   /** To be called after a change: it is published after a while. */

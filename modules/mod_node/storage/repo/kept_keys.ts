@@ -26,8 +26,6 @@ export const keptKeys: Readonly<Record<string, string>> = {
   "Internal.ShutdownTimeout": "Calls that still run when the node ends are aborted after two seconds.",
   Internal: "Of the insides of Kubo.",
   "Mounts.MFS": "The namespace is not mounted by itself.",
-  "Mounts.StoreMode": "Files that are mounted do not change modes.",
-  "Mounts.StoreMtime": "Files that are mounted do not change times.",
   "Provide.BloomFPRate": `${sameAlways}what is announced is known exactly.`,
   "Provider.Enabled": "Superseded by `Provide`.",
   "Provider.WorkerCount": "Superseded by `Provide`.",

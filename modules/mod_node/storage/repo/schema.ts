@@ -103,6 +103,18 @@ export const configKeys = {
   "Mounts.IPFS": key("live", text, "/ipfs", "Default of `mount`."),
   "Mounts.IPNS": key("live", text, "/ipns", "Default of `mount`."),
   "Mounts.FuseAllowOther": key("live", bool, false, "Mount with `allow_other`."),
+  "Mounts.StoreMode": key(
+    "live",
+    flag,
+    undefined,
+    "Store permissions that are set below `/ipns`; null is false. Read when it is mounted, as the next key is.",
+  ),
+  "Mounts.StoreMtime": key(
+    "live",
+    flag,
+    undefined,
+    "Store when files below `/ipns` were made and written, and times that are set; null is false.",
+  ),
   "Discovery.MDNS.Enabled": key("live", bool, true, "Find peers on the local network."),
   "Discovery.MDNS.Interval": key("live", int, 10, "Seconds between two looks; 0 is 5."),
   "Routing.Type": key(

@@ -61,6 +61,7 @@ class Waiting {
     return new IpnsFiles({
       ...{ metadata: node.metadata, lock: node.lock, blocks: node.blocks, log: node.log, names: node.names },
       sharded: () => false,
+      imports: { storesMode: false, storesTime: false },
       reader: (options) => node.reader(options),
       keys: () => node.keys.list(),
       blockAt: async (path, signal) => (await node.resolve(path, { signal })).cid,
