@@ -59,6 +59,7 @@ export const changing = ({
   cidVersion: options["cid-version"],
   hashAlg: options.hash,
   sharding: level.sharding,
+  limitsUnflushed: level.limitsUnflushed,
   importDefaults: level.importDefaults,
   names: level.names,
   signal,

@@ -23,6 +23,8 @@ export interface LevelTraits {
   readonly importDefaults: boolean;
   /** Whether a file of the namespace that has one raw leaf is that leaf, once it is written. */
   readonly joinsLeaf: boolean;
+  /** Whether changes of the namespace without `flush` are refused when they are many. */
+  readonly limitsUnflushed: boolean;
   /** Whether entries of archives that have no time get the present one with the fraction of its second. */
   readonly exactNow: boolean;
   /** Greatest chunk and block that are made, in bytes. */
@@ -100,6 +102,7 @@ const zeroNine: Level = {
     sharding: "by config",
     importDefaults: false,
     joinsLeaf: false,
+    limitsUnflushed: false,
     exactNow: false,
     maxChunk: 1024 * 1024,
     maxBlock: 1024 * 1024,
@@ -142,6 +145,7 @@ const zeroFortyThree: Level = {
     sharding: "by size",
     importDefaults: true,
     joinsLeaf: true,
+    limitsUnflushed: true,
     exactNow: true,
     maxChunk: 2_096_896,
     maxBlock: 2 * 1024 * 1024,

@@ -43,6 +43,11 @@ export interface FilesChangeOptions extends CallOptions {
   readonly flush?: boolean | undefined;
   /** When directories become sharded, and plain again; `by config` by default. */
   readonly sharding?: ShardingMode | undefined;
+  /**
+   * Refuse `cp`, `mv`, `write` and `mkdir` without `flush` after `Internal.MFSNoFlushLimit` of them in a row, as Kubo 0.43 does;
+   * false by default: nothing that was answered is lost.
+   */
+  readonly limitsUnflushed?: boolean | undefined;
 }
 
 export interface FilesTouchOptions extends FilesChangeOptions {
@@ -196,6 +201,9 @@ export interface FilesApi {
   write(path: string, content: ByteSource | (() => Promise<ByteSource>), options?: FilesWriteOptions): Promise<void>;
 }
 
+/** Of `Internal.MFSNoFlushLimit`, where it says nothing. */
+const MAX_UNFLUSHED = 256;
+
 /** MFS paths are named as they are, all other content by its CID below `/ipfs`. */
 const pathOf = (path: IpfsPath): NamespacePath => namespacePath(typeof path === "string" ? path : `/ipfs/${path}`);
 
@@ -293,8 +301,28 @@ async function stat(node: LowLevelNode, path: IpfsPath, options: FilesStatOption
   };
 }
 
+/** What a write says, or the configuration for it. */
+function writing(node: LowLevelNode, options: FilesWriteOptions) {
+  const raw = node.repo.config.value("Import.UnixFSRawLeaves") ?? undefined;
+  return {
+    offset: options.offset ?? 0,
+    count: options.length,
+    create: options.create === true,
+    parents: options.parents === true,
+    truncate: options.truncate === true,
+    rawLeaves: options.rawLeaves ?? (options.importDefaults === false ? undefined : raw),
+    joinsLeaf: options.joinsLeaf === true && raw !== false,
+    chunker: options.importDefaults === false ? undefined : parseChunker(node.filesChunker, options.maxChunk),
+    settings: madeSettings(options, node),
+  };
+}
+
 export function filesApi(node: LowLevelNode): FilesApi {
   const { files } = node;
+  const limit = node.repo.config.value("Internal.MFSNoFlushLimit") ?? MAX_UNFLUSHED;
+  const count = ({ limitsUnflushed = false, flush = true }: FilesChangeOptions) => {
+    if (limitsUnflushed) files.unflushed.add(flush, limit);
+  };
   const changing = (options: FilesChangeOptions) => ({
     ...reading(options),
     flush: options.flush !== false,
@@ -316,10 +344,16 @@ export function filesApi(node: LowLevelNode): FilesApi {
       const { force, parents, voids } = options;
       const how = { ...changing(options), force, parents, voids };
       const dest = namespacePath(to);
-      for (const each of listOf(from)) await copy(files, await sourceOf(node, pathOf(each), how), dest, how);
+      for (const each of listOf(from)) {
+        const source = await sourceOf(node, pathOf(each), how);
+        count(options);
+        await copy(files, source, dest, how);
+      }
     },
     async flush(path = "/", options = {}) {
-      return flush(files, uncheckedPath(path), reading(options));
+      const cid = await flush(files, uncheckedPath(path), reading(options));
+      files.unflushed.reset();
+      return cid;
     },
     async *ls(path, options = {}) {
       yield* (await list(node, path, options)).entries;
@@ -327,10 +361,12 @@ export function filesApi(node: LowLevelNode): FilesApi {
     listing: (path, options = {}) => list(node, path, options),
     async mkdir(path, options = {}) {
       const made = namespacePath(path);
+      count(options);
       const settings = madeSettings(options, node);
       await makeDirectory(files, made, { ...changing(options), parents: options.parents === true, settings });
     },
     async mv(from, to, options = {}) {
+      count(options);
       const how = changing(options);
       for (const each of listOf(from)) await move(files, namespacePath(each), namespacePath(to), how);
     },
@@ -341,22 +377,10 @@ export function filesApi(node: LowLevelNode): FilesApi {
     },
     stat: (path, options = {}) => stat(node, path, options),
     async write(path, content, options = {}) {
+      count(options);
       const to = namespacePath(path);
-      const settings = madeSettings(options, node);
       const given = async () => piecesOf(typeof content === "function" ? await content() : content);
-      const raw = node.repo.config.value("Import.UnixFSRawLeaves") ?? undefined;
-      await writeFile(files, to, given, {
-        ...changing(options),
-        offset: options.offset ?? 0,
-        count: options.length,
-        create: options.create === true,
-        parents: options.parents === true,
-        truncate: options.truncate === true,
-        rawLeaves: options.rawLeaves ?? (options.importDefaults === false ? undefined : raw),
-        joinsLeaf: options.joinsLeaf === true && raw !== false,
-        chunker: options.importDefaults === false ? undefined : parseChunker(node.filesChunker, options.maxChunk),
-        settings,
-      });
+      await writeFile(files, to, given, { ...changing(options), ...writing(node, options) });
     },
   };
 }

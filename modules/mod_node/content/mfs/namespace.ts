@@ -26,6 +26,7 @@ import { type Change, Journal } from "./journal.ts";
 import { rootLost } from "./load.ts";
 import { type Attempt, LoadedTree, type TreeCall } from "./loaded_tree.ts";
 import { type CallOptions, Rounds } from "./rounds.ts";
+import { UnflushedCalls } from "./unflushed_calls.ts";
 import { isFull, UnstoredBlocks } from "./unstored.ts";
 
 /** Changes in the journal before the root is stored: at most this many are replayed at a start after a crash. */
@@ -81,6 +82,7 @@ export class Namespace implements PendingBlocks {
   readonly #treeLock = new SharedLock();
   /** Serializes writers of one file, by its path. To be acquired before `withGcGuard`, never within. */
   readonly writers = new KeyedMutex();
+  readonly unflushed = new UnflushedCalls();
   /** Of the calls that are under way. */
   readonly #guards = new Set<GcGuard>();
   readonly #tree: LoadedTree;

@@ -39,6 +39,7 @@ export const laterSections: ReadonlySet<string> = new Set([
   "Bitswap",
   "HTTPRetrieval",
   "Import",
+  "Internal",
   "Provide",
   "Provide.DHT",
   "Swarm.RelayService",

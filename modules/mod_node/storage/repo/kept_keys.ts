@@ -22,7 +22,6 @@ export const keptKeys: Readonly<Record<string, string>> = {
   "Gateway.DiagnosticServiceURL": "Pages of errors lead to no other service.",
   "Import.BatchMaxNodes": "Blocks are written in batches that the store sizes.",
   "Import.BatchMaxSize": "Blocks are written in batches that the store sizes.",
-  "Internal.MFSNoFlushLimit": "Changes of files are safe when they are answered, flushed or not: there is no limit.",
   "Internal.ShutdownTimeout": "Calls that still run when the node ends are aborted after two seconds.",
   Internal: "Of the insides of Kubo.",
   "Mounts.MFS": "The namespace is not mounted by itself.",

@@ -7,6 +7,7 @@ import { type ConfigKey, experiment, key, laterSections, structNames } from "./c
 import { bootstrapPeers, defaultAddresses, defaultSpec } from "./defaults.ts";
 import { importKeys } from "./import_keys.ts";
 import { isObject, type JsonObject, setAt } from "./json.ts";
+import { mountKeys } from "./mount_keys.ts";
 import { networkKeys } from "./network_keys.ts";
 import { provideKeys } from "./provide_keys.ts";
 import { retrievalKeys } from "./retrieval_keys.ts";
@@ -100,21 +101,7 @@ export const configKeys = {
     defaultAddresses.Gateway,
     "Where the gateway listens, with the read-only commands; empty for nowhere.",
   ),
-  "Mounts.IPFS": key("live", text, "/ipfs", "Default of `mount`."),
-  "Mounts.IPNS": key("live", text, "/ipns", "Default of `mount`."),
-  "Mounts.FuseAllowOther": key("live", bool, false, "Mount with `allow_other`."),
-  "Mounts.StoreMode": key(
-    "live",
-    flag,
-    undefined,
-    "Store permissions that are set below `/ipns`; null is false. Read when it is mounted, as the next key is.",
-  ),
-  "Mounts.StoreMtime": key(
-    "live",
-    flag,
-    undefined,
-    "Store when files below `/ipns` were made and written, and times that are set; null is false.",
-  ),
+  ...mountKeys,
   "Discovery.MDNS.Enabled": key("live", bool, true, "Find peers on the local network."),
   "Discovery.MDNS.Interval": key("live", int, 10, "Seconds between two looks; 0 is 5."),
   "Routing.Type": key(
@@ -336,6 +323,12 @@ export const configKeys = {
     map(remoteService),
     {},
     "Pinning services by name. The API never shows their keys.",
+  ),
+  "Internal.MFSNoFlushLimit": key(
+    "start",
+    optionalInt,
+    undefined,
+    "Calls of `files` without `flush` at the level 0.43 after which such calls fail until something is flushed; null is 256, 0 any number.",
   ),
 } as const satisfies Readonly<Record<string, ConfigKey>>;
 
