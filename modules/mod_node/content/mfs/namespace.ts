@@ -46,6 +46,8 @@ export interface NamespaceDeps {
   readonly noPeers?: AbortSignal;
   /** Other hosts have the same metadata: every change is committed before its call resolves. */
   readonly shared?: boolean;
+  /** With `shared`: of these, no other one changes this tree. */
+  readonly isOwn?: boolean;
 }
 
 export interface ChangeOptions extends ReadOptions {
@@ -95,7 +97,7 @@ export class Namespace implements PendingBlocks {
   #settleAt = 0;
   #keeping: Promise<void> | undefined;
 
-  constructor({ blocks, metadata, lock, sharded, log, noPeers, shared = false }: NamespaceDeps) {
+  constructor({ blocks, metadata, lock, sharded, log, noPeers, shared = false, isOwn = false }: NamespaceDeps) {
     this.blocks = blocks;
     this.isShared = shared;
     this.#unstored = new UnstoredBlocks(blocks);
@@ -108,7 +110,8 @@ export class Namespace implements PendingBlocks {
     const [journal, sync] = [this.#journal, () => blocks.store.sync()];
     const storeRoot = (stored: () => void) => this.#storeRoot(stored);
     this.#commits = new Commits({ journal, storeRoot, sync, isLarge: () => this.#isLarge });
-    if (shared) this.#rounds = new Rounds({ journal, sync, tree: this.#tree, lock: this.#treeLock, gcLock: lock });
+    const rounds = { journal, sync, tree: this.#tree, lock: this.#treeLock, gcLock: lock, isOwn };
+    if (shared) this.#rounds = new Rounds(rounds);
   }
 
   /**

@@ -17,6 +17,8 @@ export interface RoundsDeps {
   /** Of garbage collection. */
   readonly gcLock: Pick<SharedLock, "voids">;
   readonly tree: LoadedTree;
+  /** No other host changes the tree: what is loaded of it is up to date. */
+  readonly isOwn: boolean;
   /** What was put is durable when it resolves. */
   readonly sync: () => Promise<void>;
 }
@@ -125,12 +127,12 @@ export class Rounds {
   }
 
   async #takeOver(): Promise<void> {
-    const { journal, tree, gcLock } = this.#deps;
+    const { journal, tree, gcLock, isOwn } = this.#deps;
     // Directories that were stored here, and that no root had yet, may have gone: they are stored again.
     if (this.#voids !== gcLock.voids) tree.drop();
     this.#voids = gcLock.voids;
     // The first call loads it as it is now.
-    if (tree.root === undefined) return;
+    if (tree.root === undefined || isOwn) return;
     const changes = await journal.since();
     if (changes === undefined) tree.drop();
     else await this.#apply(changes);

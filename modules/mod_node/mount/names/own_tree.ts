@@ -57,12 +57,8 @@ export class OwnTree {
   private constructor(deps: TreeDeps, key: NamedKey, kept: MetadataStore) {
     this.key = key;
     this.changing = { flush: false, sharding: deps.imports.sharding };
-    this.files = new Namespace({
-      ...deps,
-      metadata: kept,
-      shared: deps.host !== undefined,
-      noPeers: this.#noPeers.signal,
-    });
+    const shared = deps.host !== undefined;
+    this.files = new Namespace({ ...deps, metadata: kept, shared, isOwn: true, noPeers: this.#noPeers.signal });
     const { signal } = this.#leaving;
     const publish = async () => {
       const root = await flush(this.files, namespacePath("/"), { signal });

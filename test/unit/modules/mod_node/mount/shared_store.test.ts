@@ -92,6 +92,21 @@ test("a host that was shut out goes on writing: directories that it had stored a
     assert.equal(Buffer.concat(await Array.fromAsync(other.cat(`${published}/${path}`))).toString(), content);
 });
 
+test("while the database is away what is there can be read, and what is written is refused", { skip }, async (t) => {
+  const { store, place, mount } = await two(t);
+  const node = await mount();
+  await place.shell(write);
+  // Everything is published, and the kernel knows nothing of it.
+  await node.mounts.unmount();
+  await node.mounts.mount(place);
+  await place.shell("ls ipns/local");
+  store.log.available = false;
+  assert.equal(await place.shell(read), "kept\n700000\n");
+  await assert.rejects(place.shell("mkdir ipns/local/more"), /Input\/output error/);
+  store.log.available = true;
+  await place.shell("mkdir ipns/local/more");
+});
+
 test("what an earlier version had kept on the host alone is brought to the others at the start", async (t) => {
   const { store, hostMetadata, place, other } = await two(t);
   const { cid } = await other.add("written by an earlier version", { pin: false });
