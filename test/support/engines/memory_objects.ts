@@ -71,9 +71,10 @@ export class MemoryObjects implements ObjectStore {
       const stored = this.contents.get(key);
       if (stored === undefined) return undefined;
       const bytes = this.#part(key, stored, range);
-      if (options.into === undefined) return Uint8Array.from(bytes);
-      options.into.set(bytes);
-      return options.into.subarray(0, bytes.length);
+      const { into = new Uint8Array(bytes.length) } = options;
+      into.set(bytes);
+      options.onProgress?.(bytes.length);
+      return into.subarray(0, bytes.length);
     });
   }
 

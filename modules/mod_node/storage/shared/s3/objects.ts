@@ -55,6 +55,8 @@ export interface ByteRange {
 export interface ReadOptions extends Interruptible {
   /** Filled from its beginning, and what is returned is a view of it; a new array otherwise. */
   readonly into?: Uint8Array | undefined;
+  /** Called as bytes come, with how many of them are there, from the first on. */
+  readonly onProgress?: ((bytes: number) => void) | undefined;
 }
 
 export interface ObjectStream {

@@ -10,10 +10,14 @@ import type { S3Answer } from "./transport.ts";
 /** The SHA-256 of an object, as its writer knew it: its etag says nothing that all stores agree on. */
 export const SHA256_HEADER = "x-amz-meta-sha256";
 
+/** An answer that is what was asked for, as far as its head says. */
 interface Opened {
   readonly facts: ObjectFacts;
-  readonly pieces: AsyncIterable<Uint8Array>;
+  readonly answer: S3Answer;
 }
+
+/** Waits before what broke off after so many bytes goes on; throws where it does not. */
+type Persist = (error: unknown, at: number) => Promise<void>;
 
 /** Of the object whose answer was too slow: so much is read of it to see whether that has changed. */
 const PROBE_BYTES = 16 * 1024;
@@ -28,21 +32,30 @@ export class Reads {
 
   async read(key: string, range: ByteRange, options: ReadOptions): Promise<Uint8Array | undefined> {
     const { start, length } = range;
-    const { into = Buffer.allocUnsafeSlow(length) } = options;
+    const { into = Buffer.allocUnsafeSlow(length), onProgress } = options;
     if (into.length < length) throw new RangeError(`${length} bytes do not fit into ${into.length}`);
     if (length === 0) return (await this.head(key, options)) === undefined ? undefined : into.subarray(0, 0);
-    return this.#requests.run("get", options, async (attempt) => {
-      const opened = await this.#open(attempt, key, start, length);
-      if (opened === undefined) return undefined;
-      let at = 0;
-      for await (const piece of opened.pieces) {
-        if (at + piece.length > length) throw this.#broken(key, "it answers with more than was asked for");
-        into.set(piece, at);
-        at += piece.length;
+    let opened = await this.#openFirst(key, start, length, options);
+    if (opened === undefined) return undefined;
+    const persist = this.#persistence(0, options);
+    let at = 0;
+    const take = (piece: Uint8Array) => {
+      if (at + piece.length > length) throw this.#broken(key, "it answers with more than was asked for");
+      into.set(piece, at);
+      at += piece.length;
+      onProgress?.(at);
+    };
+    const { etag } = opened.facts;
+    for (;;) {
+      try {
+        await opened.answer.receive(take);
+        if (at === length) return into.subarray(0, length);
+        throw this.#broken(key, `its answer ends ${length - at} bytes too early`);
+      } catch (error) {
+        await persist(error, at);
       }
-      if (at < length) throw this.#broken(key, `its answer ends after ${at} of ${length} bytes`);
-      return into.subarray(0, length);
-    });
+      opened = await this.#goOn(key, start + at, start + length, etag, options);
+    }
   }
 
   async stream(key: string, options: StreamOptions): Promise<ObjectStream | undefined> {
@@ -51,9 +64,7 @@ export class Reads {
       const facts = await this.head(key, options);
       return facts && { facts, body: nothing() };
     }
-    const opened = await this.#requests.run("get", options, (attempt) =>
-      this.#open(attempt, key, range?.start ?? 0, range?.length),
-    );
+    const opened = await this.#openFirst(key, range?.start ?? 0, range?.length, options);
     if (opened === undefined) return undefined;
     const start = range?.start ?? 0;
     const end = start + (range?.length ?? opened.facts.bytes);
@@ -97,7 +108,7 @@ export class Reads {
     // Put there by another program.
     const found = bytes === 0 ? undefined : await this.#open(attempt, key, 0, undefined);
     const hash = createHash("sha256");
-    for await (const piece of found?.pieces ?? []) hash.update(piece);
+    await found?.answer.receive((piece) => void hash.update(piece));
     return hex(hash.digest()) === sha256 ? "same" : "different";
   }
 
@@ -132,34 +143,60 @@ export class Reads {
     const from = answer.status === 206 ? Number(first) : 0;
     const end = answer.status === 206 ? Number(last) + 1 : bytes;
     if (from !== start || !(end <= bytes)) {
-      await abandon(answer);
+      answer.end();
       throw new NodeError(
         `${this.#requests.transport.describe(request)}: it does not answer with the range that was asked for`,
       );
     }
     if (length !== undefined && end !== start + length) {
-      await abandon(answer);
+      answer.end();
       if (end < start + length) throw tooShort(this.#place.name + key, bytes, { start, length });
       throw new NodeError(`${this.#requests.transport.describe(request)}: it answers with more than was asked for`);
     }
-    return { facts: this.#factsOf(key, answer, bytes), pieces: answer.pieces };
+    return { facts: this.#factsOf(key, answer, bytes), answer };
+  }
+
+  #openFirst(
+    key: string,
+    start: number,
+    length: number | undefined,
+    options: Interruptible,
+  ): Promise<Opened | undefined> {
+    return this.#requests.run("get", options, (attempt) => this.#open(attempt, key, start, length));
+  }
+
+  /** The rest of what was opened before. */
+  async #goOn(key: string, at: number, end: number, etag: string, options: Interruptible): Promise<Opened> {
+    const rest = await this.#requests.run("get", options, (attempt) => this.#open(attempt, key, at, end - at, etag));
+    if (rest === undefined) throw new NodeError(`${this.#place.name}${key} was removed while it was read`);
+    return rest;
+  }
+
+  #persistence(start: number, options: Interruptible): Persist {
+    const { stall, rate } = this.#place.limits;
+    let [failures, failedAt, givenUp] = [0, start, 0];
+    return (error, at) => {
+      // An answer that trickles gets on a little each time.
+      if (failures === 0 || at - failedAt >= (rate * stall) / 1000) [failures, givenUp] = [0, this.#requests.end];
+      failures += 1;
+      failedAt = at;
+      return this.#requests.pause(failures, error, options, givenUp);
+    };
   }
 
   /** The bytes from `start` to `end`: a connection that breaks is followed by another. */
   async *#follow(
-    { facts, pieces }: Opened,
+    { facts, answer }: Opened,
     start: number,
     end: number,
     options: Interruptible,
   ): AsyncGenerator<Uint8Array> {
     const { key, etag } = facts;
-    const { stall, rate } = this.#place.limits;
-    let source: AsyncIterable<Uint8Array> = pieces;
-    let failures = 0;
-    let [failedAt, givenUp] = [start, 0];
+    const persist = this.#persistence(start, options);
+    let source = answer;
     for (let at = start; ; ) {
       try {
-        for await (const piece of source) {
+        for await (const piece of source.pieces()) {
           if (at + piece.length > end) throw this.#broken(key, "it answers with more than was asked for");
           at += piece.length;
           yield piece;
@@ -167,15 +204,9 @@ export class Reads {
         if (at === end) return;
         throw this.#broken(key, `its answer ends ${end - at} bytes too early`);
       } catch (error) {
-        // An answer that trickles gets on a little each time.
-        if (failures === 0 || at - failedAt >= (rate * stall) / 1000) [failures, givenUp] = [0, this.#requests.end];
-        failures += 1;
-        failedAt = at;
-        await this.#requests.pause(failures, error, options, givenUp);
+        await persist(error, at);
       }
-      const rest = await this.#requests.run("get", options, (attempt) => this.#open(attempt, key, at, end - at, etag));
-      if (rest === undefined) throw new NodeError(`${this.#place.name}${key} was removed while it was read`);
-      source = rest.pieces;
+      source = (await this.#goOn(key, at, end, etag, options)).answer;
     }
   }
 
@@ -199,10 +230,5 @@ export function tooShort(name: string, bytes: number, { start, length }: ByteRan
 }
 
 const lengthOf = ({ headers }: S3Answer): number => Number(headers["content-length"] ?? Number.NaN);
-
-/** Ends the request, whose body nobody needs. */
-async function abandon({ pieces }: S3Answer): Promise<void> {
-  for await (const _piece of pieces) return;
-}
 
 async function* nothing(): AsyncGenerator<Uint8Array> {}

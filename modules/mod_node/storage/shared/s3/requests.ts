@@ -18,7 +18,7 @@ export interface Attempt {
   /** Undefined when there is no such object. */
   find(request: Asked, kind?: RequestKind): Promise<S3Answer | undefined>;
   /** The answer is of no interest. */
-  tell(request: Asked, kind?: RequestKind): Promise<Omit<S3Answer, "pieces" | "drop">>;
+  tell(request: Asked, kind?: RequestKind): Promise<Pick<S3Answer, "status" | "headers">>;
   xml(request: Asked): Promise<XmlElement>;
 }
 

@@ -1,11 +1,13 @@
 /** One request to an S3 store: signed, sent, its answer read; repeated by others. */
 import type { Readable } from "node:stream";
-import type { Dispatcher, Pool } from "undici";
+import type { Pool } from "undici";
 import { agentVersion } from "../../../util/agent_version.ts";
 import { failure, NodeError } from "../../../util/errors.ts";
+import { reusingBuffers } from "./connections.ts";
 import type { CredentialSource, Credentials } from "./credentials.ts";
 import { faultOf, S3Fault, STALE_CREDENTIALS } from "./faults.ts";
 import type { RequestFigures } from "./figures.ts";
+import { IncomingAnswer } from "./incoming_answer.ts";
 import type { Payload } from "./objects.ts";
 import { lentPieces } from "./payload.ts";
 import type { Place } from "./settings.ts";
@@ -30,9 +32,17 @@ export interface S3Request {
 export interface S3Answer {
   readonly status: number;
   readonly headers: Readonly<Record<string, string | undefined>>;
-  /** The body, to its end; leaving the loop ends the request. It must be read, or `drop` called. */
-  readonly pieces: AsyncIterable<Uint8Array>;
+  /**
+   * Calls `take` with each piece of the body, which is good until that returns: the cheapest way to read it. The body must be read in this
+   * or another way, once. What `take` throws ends the request.
+   */
+  receive(take: (piece: Uint8Array) => void): Promise<void>;
+  /** The same for those who take their time; leaving the loop ends the request. */
+  pieces(): AsyncIterable<Uint8Array>;
+  /** Reads it, and forgets it. */
   drop(): Promise<void>;
+  /** Ends the request. */
+  end(): void;
 }
 
 /** SHA-256 of nothing. */
@@ -67,11 +77,18 @@ export class Transport {
     figures.requests += 1;
     try {
       const credentials = await this.#credentials.current();
-      const { statusCode, headers, body } = await this.#dispatch(request, credentials);
-      if (statusCode >= 300) await this.#refuse(request, credentials, { statusCode, headers, body });
-      const pieces = this.#received(body, request, began);
-      const single = Object.entries(headers).map(([name, value]) => [name, Array.isArray(value) ? value[0] : value]);
-      return { status: statusCode, headers: Object.fromEntries(single), pieces, drop: () => drop(pieces) };
+      const answer = await this.#dispatch(request, credentials);
+      const { status, headers } = await answer.head;
+      if (status >= 300) await this.#refuse(request, credentials, answer);
+      const receive = (take: (piece: Uint8Array) => void) => this.#receive(answer, take, request, began);
+      return {
+        status,
+        headers,
+        receive,
+        pieces: () => this.#pieces(answer, request, began),
+        drop: () => receive(() => {}),
+        end: () => answer.end(),
+      };
     } catch (error) {
       figures.errors += 1;
       figures.time += performance.now() - began;
@@ -81,7 +98,7 @@ export class Transport {
 
   /** The body as text; for answers that are none of an object. */
   async text(request: S3Request): Promise<string> {
-    return textOf((await this.send(request)).pieces);
+    return textOf(await this.send(request));
   }
 
   async close(): Promise<void> {
@@ -96,24 +113,26 @@ export class Transport {
     return `${method} s3://${bucket}/${key}${first === undefined ? "" : `?${first}`}`;
   }
 
-  async #dispatch(request: S3Request, credentials: Credentials): Promise<Dispatcher.ResponseData> {
+  async #dispatch(request: S3Request, credentials: Credentials): Promise<IncomingAnswer> {
     const { method, body, signal, figures } = request;
     signal?.throwIfAborted();
     if (this.#closed) throw failure("STORE_CLOSED");
     const pool = await (this.#pool ??= this.#open());
     const { path, headers } = this.#sign(request, credentials);
     const length = body === undefined ? {} : { "content-length": String(body.payload.length) };
-    return pool.request({
+    const answer = new IncomingAnswer(signal);
+    const asked = {
       method,
       path,
       headers: { ...headers, ...length, "user-agent": agentVersion },
       body: body === undefined ? null : sendable(body.payload, figures),
-      signal: signal ?? null,
       headersTimeout: this.#stallOf(request),
       bodyTimeout: this.#stallOf(request),
       // A connection that has served HEAD is kept, too.
       reset: false,
-    });
+    };
+    pool.dispatch(asked, answer);
+    return answer;
   }
 
   /** The hash of what is sent is signed: the store refuses what was changed on its way, with TLS and without. */
@@ -140,61 +159,85 @@ export class Transport {
 
   async #open(): Promise<Pool> {
     const { origin, limits } = this.#place;
-    const { Pool } = await import("undici");
+    const { buildConnector, Pool } = await import("undici");
     return new Pool(origin, {
       connections: limits.connections,
       pipelining: 1,
-      allowH2: false,
       keepAliveTimeout: KEEP_ALIVE_MS,
       keepAliveMaxTimeout: KEEP_ALIVE_MS,
       maxHeaderSize: MAX_HEADER_BYTES,
-      connect: { timeout: limits.connect },
+      connect: reusingBuffers(buildConnector, { timeout: limits.connect, allowH2: false }),
     });
   }
 
-  async #refuse(
-    request: S3Request,
-    credentials: Credentials,
-    { statusCode, headers, body }: Pick<Dispatcher.ResponseData, "statusCode" | "headers" | "body">,
-  ): Promise<never> {
+  async #refuse(request: S3Request, credentials: Credentials, answer: IncomingAnswer): Promise<never> {
+    const { status, headers } = await answer.head;
     // Of an answer that breaks off, the status is enough.
-    const text = await textOf(body).catch(() => "");
-    const fault = faultOf(statusCode, headers, text, this.describe(request));
+    const text = await textOf(answer).catch(() => "");
+    const fault = faultOf(status, headers, text, this.describe(request));
     if (!STALE_CREDENTIALS.has(fault.code) || !(await this.#credentials.renewed(credentials))) throw fault;
     throw new S3Fault(fault.message, { code: "RenewedCredentials", cause: fault });
   }
 
-  async *#received(body: AsyncIterable<Uint8Array>, request: S3Request, began: number): AsyncGenerator<Uint8Array> {
-    const { figures } = request;
-    const { rate } = this.#place.limits;
-    const stall = this.#stallOf(request);
-    const pieces = body[Symbol.asyncIterator]();
-    // What the reader takes its time for does not count.
-    let [waited, came] = [0, 0];
+  async #receive(
+    answer: IncomingAnswer,
+    take: (piece: Uint8Array) => void,
+    request: S3Request,
+    began: number,
+  ): Promise<void> {
+    const pace = this.#paceOf(request);
+    let refused: unknown;
     try {
-      for (;;) {
-        const asked = performance.now();
-        const { done, value } = await pieces.next();
-        if (done === true) return;
-        figures.received += value.length;
-        waited += performance.now() - asked;
-        came += value.length;
-        if (waited >= stall) {
-          if (came < (rate * waited) / 1000) {
-            this.slow = request.key;
-            throw new S3Fault(`${this.describe(request)}: its answer comes too slowly`, { code: "TooSlow" });
-          }
-          [waited, came] = [0, 0];
+      await answer.receive((piece) => {
+        pace.came(piece);
+        try {
+          take(piece);
+        } catch (error) {
+          refused = error;
+          throw error;
         }
-        yield value;
-      }
+      });
     } catch (error) {
-      figures.errors += 1;
+      request.figures.errors += 1;
+      throw error === refused ? error : this.#faultFrom(error, request);
+    } finally {
+      request.figures.time += performance.now() - began;
+    }
+  }
+
+  async *#pieces(answer: IncomingAnswer, request: S3Request, began: number): AsyncGenerator<Uint8Array> {
+    const pace = this.#paceOf(request);
+    try {
+      // What the reader takes its time for does not count.
+      yield* answer.pieces(pace.came, pace.begin);
+    } catch (error) {
+      request.figures.errors += 1;
       throw this.#faultFrom(error, request);
     } finally {
-      figures.time += performance.now() - began;
-      await pieces.return?.();
+      request.figures.time += performance.now() - began;
     }
+  }
+
+  /** Counts what comes of an answer. `came` throws where that is too little for the time since the last `begin`. */
+  #paceOf(request: S3Request) {
+    const { rate } = this.#place.limits;
+    const stall = this.#stallOf(request);
+    let [since, bytes] = [performance.now(), 0];
+    const begin = () => {
+      [since, bytes] = [performance.now(), 0];
+    };
+    const came = ({ length }: Uint8Array) => {
+      request.figures.received += length;
+      bytes += length;
+      const waited = performance.now() - since;
+      if (waited < stall) return;
+      if (bytes < (rate * waited) / 1000) {
+        this.slow = request.key;
+        throw new S3Fault(`${this.describe(request)}: its answer comes too slowly`, { code: "TooSlow" });
+      }
+      begin();
+    };
+    return { begin, came };
   }
 
   #faultFrom(error: unknown, request: S3Request): unknown {
@@ -226,17 +269,13 @@ async function* counting(pieces: AsyncIterable<Uint8Array>, figures: RequestFigu
   }
 }
 
-async function drop(pieces: AsyncIterable<Uint8Array>): Promise<void> {
-  for await (const _piece of pieces);
-}
-
-async function textOf(body: AsyncIterable<Uint8Array>): Promise<string> {
-  const pieces: Uint8Array[] = [];
+async function textOf(answer: Pick<S3Answer, "receive">): Promise<string> {
+  const pieces: Buffer[] = [];
   let length = 0;
-  for await (const piece of body) {
+  await answer.receive((piece) => {
     length += piece.length;
     if (length > MAX_TEXT_BYTES) throw new RangeError(`it answers with more than ${MAX_TEXT_BYTES} bytes of text`);
-    pieces.push(piece);
-  }
+    pieces.push(Buffer.from(piece));
+  });
   return Buffer.concat(pieces).toString();
 }

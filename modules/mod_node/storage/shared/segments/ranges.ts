@@ -9,20 +9,23 @@ import { carKey, partsOf, segmentId } from "./names.ts";
 
 /** Segments are fetched and kept in chunks of this length; the last one of each is shorter. */
 export const CHUNK_BYTES = 1024 * 1024;
-/** Chunks of a request that fetches ahead. */
-const RANGE_CHUNKS = 4;
+/** Chunks of a request that fetches ahead, at first and at most: some are under way at a time, since each takes a while to begin. */
+const MIN_RANGE = 4;
+const MAX_RANGE = 8;
+const RANGES_AHEAD = 3;
 /** Chunks that are fetched ahead of a reader at first, and at most. */
-const MIN_AHEAD = 4;
-const MAX_AHEAD = 24;
+const MIN_AHEAD = MIN_RANGE;
+const MAX_AHEAD = MAX_RANGE * RANGES_AHEAD;
 /** Somebody who reads on may skip up to so many chunks, or come back to as many. */
 const MAX_SKIPPED = 4;
-/** Bytes that may be under way or wait to be kept. */
+/** Bytes of ranges that may be under way or wait to be kept; half of them ahead of readers. */
 const MAX_HELD_BYTES = 64 * 1024 * 1024;
 const MAX_READERS = 256;
-/** Shorter chunks have a buffer of their own length, which is not kept. */
+/** What is shorter has a buffer of its own length, which is not kept. */
 const MIN_LENT = CHUNK_BYTES / 2;
-/** Buffers that are kept for the next chunks. */
-const MAX_FREE = 16;
+/** Bytes of buffers that are kept for the next ranges, and milliseconds until they go when none is fetched any more. */
+const MAX_FREE_BYTES = (MAX_AHEAD + MAX_RANGE) * CHUNK_BYTES;
+const FREE_MS = 5000;
 
 export interface RangesDeps {
   readonly objects: ObjectStore;
@@ -42,7 +45,6 @@ interface Reader {
 }
 
 const chunkCount = (bytes: number): number => Math.ceil(bytes / CHUNK_BYTES);
-const chunkLength = (bytes: number, chunk: number): number => Math.min(CHUNK_BYTES, bytes - chunk * CHUNK_BYTES);
 const keyOf = (segment: number, chunk: number): string => `${segment} ${chunk}`;
 
 export class Ranges {
@@ -50,8 +52,10 @@ export class Ranges {
   readonly #fetching = new Map<string, Promise<Uint8Array>>();
   readonly #readers = new LRU<number, Reader>(MAX_READERS);
   readonly #held = new WeightedSemaphore(MAX_HELD_BYTES);
-  /** Buffers of chunks that nobody uses any more: leaving them to the garbage collector costs more than fetching does. */
-  readonly #free: Uint8Array[] = [];
+  /** Buffers that nobody uses any more, by length: leaving them to the garbage collector costs more than fetching does. */
+  readonly #free = new Map<number, ArrayBuffer[]>();
+  #freeBytes = 0;
+  #freeing: NodeJS.Timeout | undefined;
   readonly #closing = new AbortController();
 
   constructor(deps: RangesDeps) {
@@ -76,38 +80,42 @@ export class Ranges {
     const readsOn = reader.ahead > 0;
     const goesOn = chunk > last && (readsOn ? chunk - last <= MAX_SKIPPED : last >= 0 && chunk === last + 1);
     reader.ahead = goesOn ? Math.min(MAX_AHEAD, Math.max(MIN_AHEAD, reader.ahead * 2)) : 0;
-    if (reader.ahead > 0) this.#fetchAhead(segment, chunk + 1, reader.ahead);
+    if (reader.ahead > 0) this.#fetchAhead(segment, chunk + 1, { count: reader.ahead, ahead: reader.ahead });
   }
 
   async close(): Promise<void> {
     this.#closing.abort(failure("STORE_CLOSED"));
     await Promise.allSettled(this.#fetching.values());
+    clearTimeout(this.#freeing);
   }
 
-  #fetchAhead(segment: number, from: number, count: number): void {
+  /** Fetches so many chunks, for a reader who has `ahead` chunks fetched ahead. */
+  #fetchAhead(segment: number, from: number, { count, ahead }: { count: number; ahead: number }): void {
     const found = this.#deps.find(segment);
     if (found === undefined) return;
     const end = chunkCount(found.bytes);
+    const most = Math.min(MAX_RANGE, Math.max(MIN_RANGE, Math.floor(ahead / RANGES_AHEAD)));
     // A request each time that somebody has read one chunk more would be many.
-    for (let first = from; first < end && first + RANGE_CHUNKS <= from + count; first += 1) {
+    for (let first = from; first < end && first + most <= from + count; first += 1) {
       if (this.#has(segment, first)) continue;
       if (!this.#held.isHalfFree) return;
       let length = 1;
-      while (length < RANGE_CHUNKS && first + length < end && !this.#has(segment, first + length)) length += 1;
+      while (length < most && first + length < end && !this.#has(segment, first + length)) length += 1;
       this.#request(segment, first, length);
     }
-    if (from + count > end) this.#goOnIn(found.id, from + count - end);
+    if (from + count > end) this.#goOnIn(found.id, from + count - end, ahead);
   }
 
-  /** What was written next is probably read next. */
-  #goOnIn(id: SegmentId, count: number): void {
+  /** What was written next is probably read next: so many chunks of it now, and as many ahead as the reader had here. */
+  #goOnIn(id: SegmentId, count: number, ahead: number): void {
     const parts = partsOf(id);
     const next = parts && this.#deps.numberOf(segmentId({ ...parts, number: parts.number + 1 }));
     if (next === undefined) return;
-    const reader = this.#readers.peek(next) ?? { last: -1, ahead: MIN_AHEAD };
-    if (reader.last !== -1) return;
-    this.#readers.set(next, reader);
-    this.#fetchAhead(next, 0, count);
+    const reader = this.#readers.peek(next);
+    // Nobody, or somebody who wanted a block here and there, such as the nodes above those that are read.
+    if (reader === undefined || reader.ahead === 0) this.#readers.set(next, { last: -1, ahead });
+    else if (reader.last !== -1) return;
+    this.#fetchAhead(next, 0, { count, ahead });
   }
 
   #has(segment: number, chunk: number): boolean {
@@ -135,72 +143,63 @@ export class Ranges {
   async #read(segment: number, first: number, chunks: readonly PromiseWithResolvers<Uint8Array>[]): Promise<void> {
     const found = this.#deps.find(segment);
     if (found === undefined) throw failure("SEGMENT_GONE", { id: String(segment) });
-    const lengths = chunks.map((_, at) => chunkLength(found.bytes, first + at));
-    const bytes = lengths.reduce((sum, length) => sum + length, 0);
-    const range = { start: first * CHUNK_BYTES, length: bytes };
-    await this.#held.acquire(bytes);
-    let left = bytes;
-    try {
-      const stream = await this.#deps.objects.stream(carKey(found.id), { range, signal: this.#closing.signal });
-      if (stream === undefined) throw failure("SEGMENT_GONE", { id: found.id });
-      const keeping: Promise<void>[] = [];
-      const done = (at: number, chunk: Uint8Array) => {
+    const start = first * CHUNK_BYTES;
+    const length = Math.min(chunks.length * CHUNK_BYTES, found.bytes - start);
+    await this.#held.acquire(length);
+    const into = this.#take(length);
+    const keeping: Promise<void>[] = [];
+    const onProgress = (there: number) => {
+      while (keeping.length < chunks.length) {
+        const at = keeping.length;
+        const end = Math.min((at + 1) * CHUNK_BYTES, length);
+        if (there < end) return;
+        const chunk = into.subarray(at * CHUNK_BYTES, end);
         chunks[at]?.resolve(chunk);
-        left -= chunk.length;
         keeping.push(this.#keep(segment, first + at, chunk));
-      };
-      await inChunks(stream.body, lengths, { allocate: (length) => this.#take(length), done });
-      await Promise.all(keeping);
+      }
+    };
+    try {
+      const { signal } = this.#closing;
+      const read = await this.#deps.objects.read(carKey(found.id), { start, length }, { into, signal, onProgress });
+      if (read === undefined) throw failure("SEGMENT_GONE", { id: found.id });
     } finally {
-      this.#held.release(left);
+      await Promise.all(keeping);
+      // Those who waited for it have their copies by then.
+      setImmediate(() => {
+        this.#give(into.buffer);
+        this.#held.release(length);
+      });
     }
   }
 
   async #keep(segment: number, chunk: number, bytes: Uint8Array): Promise<void> {
     await this.#deps.keep(segment, chunk, bytes);
     this.#fetching.delete(keyOf(segment, chunk));
-    this.#held.release(bytes.length);
-    // Those who waited for it have their copies by then.
-    setImmediate(() => {
-      const isLent = bytes.buffer.byteLength === CHUNK_BYTES;
-      if (isLent && this.#free.length < MAX_FREE) this.#free.push(new Uint8Array(bytes.buffer));
-    });
   }
 
-  #take(length: number): Uint8Array {
+  #take(length: number): Uint8Array<ArrayBuffer> {
     // Stores have many short segments: what is held for one is no more than was asked for.
     if (length < MIN_LENT) return new Uint8Array(Buffer.allocUnsafeSlow(length).buffer);
-    return (this.#free.pop() ?? new Uint8Array(Buffer.allocUnsafeSlow(CHUNK_BYTES).buffer)).subarray(0, length);
+    const capacity = Math.max(CHUNK_BYTES, 2 ** Math.ceil(Math.log2(length)));
+    const kept = this.#free.get(capacity)?.pop();
+    if (kept !== undefined) this.#freeBytes -= capacity;
+    return new Uint8Array(kept ?? Buffer.allocUnsafeSlow(capacity).buffer);
   }
-}
 
-interface Chunks {
-  readonly allocate: (length: number) => Uint8Array;
-  readonly done: (at: number, chunk: Uint8Array) => void;
-}
-
-/** Calls `done` with each of the arrays of these lengths that a stream fills, one after the other. */
-async function inChunks(
-  body: AsyncIterable<Uint8Array>,
-  lengths: readonly number[],
-  { allocate, done }: Chunks,
-): Promise<void> {
-  let at = 0;
-  let chunk = allocate(lengths[0] ?? 0);
-  let filled = 0;
-  for await (const piece of body) {
-    for (let used = 0; used < piece.length; ) {
-      const part = piece.subarray(used, used + chunk.length - filled);
-      chunk.set(part, filled);
-      filled += part.length;
-      used += part.length;
-      if (filled < chunk.length) continue;
-      done(at, chunk);
-      at += 1;
-      if (at === lengths.length) return;
-      chunk = allocate(lengths[at] ?? 0);
-      filled = 0;
-    }
+  #give(buffer: ArrayBuffer): void {
+    const { byteLength } = buffer;
+    const isKept = byteLength >= CHUNK_BYTES && this.#freeBytes + byteLength <= MAX_FREE_BYTES;
+    if (!isKept || this.#closing.signal.aborted) return;
+    const free = this.#free.get(byteLength) ?? [];
+    free.push(buffer);
+    this.#free.set(byteLength, free);
+    this.#freeBytes += byteLength;
+    this.#freeing ??= setTimeout(() => this.#forget(), FREE_MS).unref();
+    this.#freeing.refresh();
   }
-  throw failure("STORE_UNAVAILABLE", { reason: "an object ended too early" });
+
+  #forget(): void {
+    this.#free.clear();
+    this.#freeBytes = 0;
+  }
 }

@@ -76,6 +76,15 @@ behindProxy("a body that breaks off goes on where it was", PATIENT, async ({ ser
   const { body } = (await store.stream("a", { range: { start: 1000, length: 80_000 } })) ?? assert.fail();
   assert.ok((await readStream(body)).equals(content.subarray(1000, 81_000)));
   assert.equal(store.figures.get.received, 80_000);
+  proxy.next("truncated", "truncated", "reset", "truncated");
+  const seen: number[] = [];
+  const read = await store.read("a", { start: 1000, length: 80_000 }, { onProgress: (there) => seen.push(there) });
+  assert.ok(content.subarray(1000, 81_000).equals(read ?? assert.fail()));
+  assert.equal(store.figures.get.received, 160_000);
+  assert.deepEqual(
+    seen,
+    seen.toSorted((one, other) => one - other),
+  );
   proxy.next("truncated");
   const changed = (await store.stream("a")) ?? assert.fail();
   server.bucket("bucket").put("a", Buffer.alloc(100_000, "another"), {}, false);

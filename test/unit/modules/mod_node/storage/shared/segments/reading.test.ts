@@ -52,6 +52,31 @@ test("a reader that goes on has the store asked for large stretches, once, and a
   await assert.rejects(again.blocks.check((blocks[0] as (typeof blocks)[0]).cid), { code: "STORE_UNAVAILABLE" });
 });
 
+test("a reader that goes on has what was written next fetched ahead of it, wherever that was looked into before", async (t) => {
+  const store = new SharedStore();
+  const writer = await store.open({ segmentBytes: 8 * MIB });
+  const blocks = samples(96, BLOCK);
+  for (let from = 0; from < blocks.length; from += 16) {
+    await writer.blocks.put(blocks.slice(from, from + 16));
+    await writer.blocks.sync();
+  }
+  await writer.close();
+  const host = await store.open();
+  t.after(() => host.close());
+  await host.blocks.stat();
+  // As the nodes above a file's data are read first.
+  const { get } = host.objects.figures;
+  await readAll(
+    host,
+    [50, 80].map((at) => blocks[at] as (typeof blocks)[0]),
+  );
+  assert.equal(get.requests, 2);
+  await readAll(host, blocks);
+  // One by one and chunk by chunk until it is known that somebody reads on.
+  assert.ok(get.requests <= 12, `${get.requests} requests`);
+  assert.ok(get.received <= 26 * MIB, `${get.received} bytes`);
+});
+
 test("a block here and there costs a chunk each; those asked for together that lie together one", async (t) => {
   const { host, blocks } = await coldHost();
   t.after(() => host.close());
