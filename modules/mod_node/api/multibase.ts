@@ -1,7 +1,8 @@
 /** Bytes as multibase text, and back; uses no store. */
 import { laterBaseNamed } from "../formats/cid/multibase.ts";
-import { decodeText } from "../formats/cid/multibase_text.ts";
+import { decodeSteps, encodeSteps } from "../formats/cid/multibase_text.ts";
 import { readAll } from "../util/async/read_all.ts";
+import { inSlices } from "../util/async/steps.ts";
 import { NodeError } from "../util/errors.ts";
 import { type ByteSource, piecesOf } from "./common.ts";
 
@@ -20,16 +21,15 @@ const MAX_BYTES = 16 * 1024 * 1024;
 
 export const multibaseApi = (): MultibaseApi => ({
   async encode(bytes, base = "base64url") {
-    const { name, prefix, encoder } = laterBaseNamed(base);
-    const given = await whole(bytes);
-    return name === "identity" ? Buffer.concat([Buffer.from(prefix), given]) : Buffer.from(encoder.encode(given));
+    const known = laterBaseNamed(base);
+    return inSlices(encodeSteps(known, await whole(bytes)));
   },
   async decode(text) {
     const bytes = await whole(text);
     if (bytes[0] === 0) return bytes.subarray(1);
     const given = Buffer.from(bytes).toString();
     try {
-      return decodeText(given);
+      return await inSlices(decodeSteps(given));
     } catch (error) {
       if (!(error instanceof Error)) throw error;
       throw new NodeError(`failed to decode multibase: ${error.message}`, { cause: error });

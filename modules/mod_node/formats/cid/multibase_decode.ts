@@ -56,21 +56,42 @@ export function decodeMultibase(base: Base, text: string): Uint8Array {
     return base.decoder.decode(text);
   } catch (error) {
     if (error instanceof RangeError) throw new NodeError(error.message, { cause: error });
-    const scheme = schemes.get(base.prefix);
     const rest = text.slice(1);
-    if (scheme !== undefined) return decodeLeniently(base.name.includes("pad") ? trimEnd(rest, "=") : rest, scheme);
-    if (base.name.startsWith("base16")) return fromHex(rest);
-    if (base.name === "base2" && /^[01]*$/.test(rest)) return fromBits(rest);
-    const digit = /[^1-9A-HJ-NP-Za-km-z]/.exec(rest)?.[0];
-    if (base.name.startsWith("base58") && digit !== undefined) throw new NodeError(`Invalid base58 digit ('${digit}')`);
-    throw new NodeError(`invalid ${base.name} text: ${rest}`);
+    return decodePiece(base, base.name.includes("pad") ? trimEnd(rest, "=") : rest, 0);
   }
 }
 
-function decodeLeniently(text: string, { name, values, bits, groups }: Scheme): Uint8Array {
+/** Characters of a text that an error shows. */
+const MAX_SHOWN = 256;
+
+/**
+ * The bytes of a part of a text that has neither prefix nor padding: of whole groups, unless it is the last one.
+ *
+ * @param from where the part begins, for errors
+ * @throws NodeError with the reference's reason
+ */
+export function decodePiece(base: Base, text: string, from: number): Uint8Array {
+  const { name, prefix, decoder } = base;
+  const scheme = schemes.get(prefix);
+  if (scheme !== undefined) return decodeLeniently(text, scheme, from);
+  if (name.startsWith("base16")) return fromHex(text);
+  if (name === "base2" && /^[01]*$/.test(text)) return fromBits(text);
+  try {
+    return decoder.decode(prefix + text);
+  } catch (error) {
+    if (error instanceof RangeError) throw new NodeError(error.message, { cause: error });
+    const digit = /[^1-9A-HJ-NP-Za-km-z]/.exec(text)?.[0];
+    if (name.startsWith("base58") && digit !== undefined) throw new NodeError(`Invalid base58 digit ('${digit}')`);
+    throw new NodeError(`invalid ${name} text: ${shown(text)}`);
+  }
+}
+
+const shown = (text: string): string => (text.length > MAX_SHOWN ? `${text.slice(0, MAX_SHOWN)}...` : text);
+
+function decodeLeniently(text: string, { name, values, bits, groups }: Scheme, from: number): Uint8Array {
   const group = name === "base32" ? 8 : 4;
   const last = text.length % group;
-  const illegal = (at: number) => new NodeError(`illegal ${name} data at input byte ${at}`);
+  const illegal = (at: number) => new NodeError(`illegal ${name} data at input byte ${from + at}`);
   if (name === "base64" && !groups.includes(last)) throw illegal(text.length - last);
   const used = groups.includes(last) ? text.length : text.length - last;
   const bytes = new Uint8Array((used * bits) >> 3);
