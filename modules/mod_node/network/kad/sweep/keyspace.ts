@@ -44,8 +44,11 @@ export function prefixesBelow(prefix: Prefix, length: number): readonly Prefix[]
 
 /** Leading bits of which the first multihash that was found for each is remembered. */
 const TABLE_BITS = 12;
-/** Leading bits of keys that can be found: 65,536 hashes take some tens of milliseconds. */
-export const MAX_LOOKUP_BITS = 16;
+/**
+ * Leading bits of keys that can be found, and so of regions: of 16,384 hashes one has them on average, which takes some milliseconds. So
+ * many regions are enough for half a million peers; peers that say that there are more make no more of them.
+ */
+export const MAX_LOOKUP_BITS = 14;
 
 /** Keys to look up: peers are asked with what they hash themselves, so one is found by trying. */
 export class Lookups {

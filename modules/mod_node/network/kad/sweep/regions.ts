@@ -11,6 +11,7 @@ const WRITE_AFTER_MS = 1000;
 
 /** Bits of a key by which its region is found: more than any has. */
 const MOST_BITS = 32;
+const isRegion = /^[01]{0,32}$/;
 
 export interface Due {
   readonly prefix: Prefix;
@@ -49,7 +50,8 @@ export class Regions {
   async open(): Promise<void> {
     const stored: (readonly [Prefix, number])[] = [];
     for await (const [name, bytes] of this.#store.range("")) {
-      stored.push([name.slice(PREFIX_MARK.length), Number(Buffer.from(bytes).toString())]);
+      const prefix = name.slice(PREFIX_MARK.length);
+      if (isRegion.test(prefix)) stored.push([prefix, Number(Buffer.from(bytes).toString())]);
     }
     for (const [prefix, at] of stored.toSorted((a, b) => a[1] - b[1])) this.#put(prefix, at);
   }
@@ -138,10 +140,8 @@ export class Regions {
   }
 
   #put(prefix: Prefix, at: number): void {
-    for (const other of [...this.#announced.keys()]) {
-      if (other !== prefix && other.startsWith(prefix)) this.#remove(other);
-    }
     const around = this.around(prefix);
+    if (around === undefined) for (const other of this.#below(prefix)) this.#remove(other);
     if (around !== undefined && around !== prefix) {
       const before = this.#announced.get(around) as number;
       this.#remove(around);
@@ -152,6 +152,14 @@ export class Regions {
       }
     }
     this.#announced.set(prefix, at);
+  }
+
+  /** The regions into which a prefix is cut. As all of the key space is in one, a walk down comes to each of them. */
+  #below(prefix: Prefix): Prefix[] {
+    return ["0", "1"].flatMap((bit) => {
+      const half = prefix + bit;
+      return this.#announced.has(half) ? [half] : this.#below(half);
+    });
   }
 
   #remove(prefix: Prefix): void {

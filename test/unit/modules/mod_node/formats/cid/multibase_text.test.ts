@@ -12,16 +12,16 @@ const long = laterBases.filter(({ name }) => /^(?:base(?:2|16|32|64|256)(?!\d)|i
 test("long texts are written and read as the library has them, whatever the length of their last group", async () => {
   for (const base of long) {
     for (const length of [0, 1, 3839, 3840, 3841, 8190, 20_003]) {
-      const bytes = Buffer.from(noise(length));
+      const bytes = Buffer.from(noise(length, 7));
       const text = Buffer.from(await encode(bytes, base.name));
-      if (base.name !== "identity") assert.equal(text.toString(), base.encode(bytes), `${base.name} ${length}`);
+      if (base.name !== "identity") assert.equal(text.toString(), base.encoder.encode(bytes), `${base.name} ${length}`);
       assert.deepEqual(Buffer.from(await decode(text)), bytes, `${base.name} ${length}`);
     }
   }
 });
 
 test("line breaks in long texts are skipped, padding ends them, and an error says where it is", async () => {
-  const bytes = Buffer.from(noise(20_001));
+  const bytes = Buffer.from(noise(20_001, 7));
   for (const name of ["base64", "base64pad", "base32", "base32pad"]) {
     const text = Buffer.from(await encode(bytes, name)).toString();
     const broken = text.replace(/.{77}(?=.)/gs, "$&\r\n");
@@ -44,7 +44,7 @@ test("others are served while a long text is written or read", async (t) => {
     for (; !counting.signal.aborted; turns += 1) await nextTurn();
   };
   void count();
-  const text = await encode(noise(1024 * 1024), "base2");
+  const text = await encode(noise(1024 * 1024, 7), "base2");
   assert.ok(turns > 1, `it was written in ${turns} turns`);
   turns = 0;
   await decode(text);

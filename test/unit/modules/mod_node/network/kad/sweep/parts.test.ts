@@ -146,6 +146,30 @@ test("regions are cut, joined and remembered, and cover all keys at any time", a
   assert.equal(other.announced("0"), 0);
 });
 
+test("many regions, as peers bring about that lie about how many there are, are taken up at once after a restart", async () => {
+  const metadata = memoryMetadata();
+  const regions = new Regions(metadata, "wan");
+  await regions.open();
+  regions.set("", 1);
+  regions.cut(12);
+  regions.set("0101", 2);
+  await regions.close();
+  // Looks at prefixes are counted, as time says little.
+  let looked = 0;
+  const startsWith = String.prototype.startsWith;
+  String.prototype.startsWith = function (...given) {
+    looked += 1;
+    return startsWith.apply(this, given);
+  };
+  const again = new Regions(metadata, "wan");
+  await again.open().finally(() => {
+    String.prototype.startsWith = startsWith;
+  });
+  const count = 2 ** 12 - 2 ** 8 + 1;
+  assert.deepEqual([again.prefixes().length, again.announced("01010"), again.announced("1".repeat(12))], [count, 2, 1]);
+  assert.ok(looked < 10 * count, `${count} regions were looked at ${looked} times`);
+});
+
 test("a region is due from its moment in each interval on, until it is announced", () => {
   const regions = new Regions(memoryMetadata(), "wan");
   regions.cut(2);
