@@ -7,8 +7,9 @@ import { after, before, describe, test } from "node:test";
 import { promisify } from "node:util";
 import { mounted, mountType } from "#node/mount/mount_table.ts";
 import { digestOf, keystream } from "#test/support/content.ts";
+import { eventually } from "#test/support/eventually.ts";
 import { skip } from "#test/unit/modules/mod_node/mount/support.ts";
-import { type RpcHost, startRpc } from "./support.ts";
+import { type RpcHost, startOnline, startRpc } from "./support.ts";
 
 const mebibyte = 2 ** 20;
 /** MiB of the large file: MODHOST_MOUNT_MIB=500 is the long form. */
@@ -96,5 +97,28 @@ describe("mount over the API", { skip }, () => {
     assert.equal((await ours()).length, 2);
     await host.stop();
     assert.deepEqual(await ours(), []);
+  });
+});
+
+test("mounted by a call at 0.43, what is written becomes blocks as the configuration says", { skip }, async (t) => {
+  const host = await startOnline({ "Import.CidVersion": 1, "Mounts.StoreMode": true }, { api_level: "0.43" });
+  t.after(() => host.stop());
+  const [ipfs, ipns] = ["contents", "names"].map((name) => join(host.folder, name)) as [string, string];
+  await Promise.all([mkdir(ipfs), mkdir(ipns)]);
+  await host.value(`mount?${new URLSearchParams({ f: ipfs, n: ipns })}`);
+  const script = "printf aaa > names/local/small; printf aaa > names/local/set; chmod 640 names/local/set";
+  await promisify(execFile)("timeout", ["40", "bash", "-ec", script], { cwd: host.folder });
+  // As Kubo has them: a mode turns a leaf into a node, and that into one of version 0.
+  const expected = [
+    ["set", "QmPrQ7gqQR9Lqt8PLmbzJoTKYv6ED7fkj5xEJi2CekkDMW"],
+    ["small", "bafkreieygsdw3t5qlsywpjocjfj6xjmmjlejwgw7k7zi6l45bgxra7xi6a"],
+  ];
+  const { ID } = await host.value<{ ID: string }>("id");
+  await eventually("it is published", async () => {
+    const { status, lines } = await host.call(`ls?arg=/ipns/${ID}`);
+    if (status !== 200) return false;
+    const [{ Objects }] = lines as [{ Objects: { Links: { Name: string; Hash: string }[] }[] }];
+    const links = Objects[0]?.Links.map(({ Name, Hash }) => [Name, Hash]);
+    return JSON.stringify(links) === JSON.stringify(expected);
   });
 });

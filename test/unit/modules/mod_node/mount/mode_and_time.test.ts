@@ -85,6 +85,15 @@ describe("modes and times, where the configuration has them stored", { skip }, (
     assert.equal(String((await node.resolve(path)).cid), tree);
   });
 
+  test("what cp -a and tar bring has the modes and times that it had", async () => {
+    const list = (folder: string) => `(cd ${folder}; find . -printf '%p %y %m %T@\\n' | sort)`;
+    await mounted.place.shell(`mkdir -p tree/a/b; echo 1 > tree/a/b/1; ln -s b tree/a/l; chmod 640 tree/a/b/1
+      touch -h -d @1500000000 tree/a/b/1 tree/a/l tree/a/b; chmod 751 tree/a; touch -d @1400000000 tree/a tree
+      cp -a tree ipns/local/copied; tar -C tree -cf tar .; mkdir ipns/local/unpacked; tar -C ipns/local/unpacked -xpf tar
+      ${list("tree")} > expected
+      for made in copied unpacked; do ${list("ipns/local/$made")} | diff expected -; done`);
+  });
+
   test("a file that is made or written has the time of that; what is only read keeps its own", async () => {
     const { place, node, root } = mounted;
     const { files } = clientNode(node);
