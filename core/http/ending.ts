@@ -1,5 +1,6 @@
 import type { ServerResponse } from "node:http";
-import { constants, type Http2ServerRequest, type Http2ServerResponse } from "node:http2";
+import type { Http2ServerRequest, Http2ServerResponse } from "node:http2";
+import { NO_ERROR } from "./http2.ts";
 import type { NodeRequest, NodeResponse } from "./node_messages.ts";
 
 /** The exchange whose answer ends. */
@@ -30,7 +31,7 @@ export function endAnswer(exchange: Ending, data: string | Uint8Array | undefine
     (raw as unknown as Http2ServerResponse).end(data as string);
     incoming.linger("patiently").then(() => {
       const { stream } = request.raw as Http2ServerRequest;
-      if (!request.raw.complete) stream.close(constants.NGHTTP2_NO_ERROR);
+      if (!request.raw.complete) stream.close(NO_ERROR);
     });
     return;
   }

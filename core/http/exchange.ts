@@ -1,5 +1,5 @@
 import type { ServerResponse } from "node:http";
-import { constants, Http2ServerRequest, type Http2ServerResponse } from "node:http2";
+import type { Http2ServerResponse } from "node:http2";
 import type { Context } from "koa";
 import type { DefaultHeaders, HttpErrorEvent, HttpEvent, HttpFinishedEvent, Module, RequestTrace } from "../types.ts";
 import { ModhostError, reasonOf } from "../util/errors.ts";
@@ -13,6 +13,7 @@ import { endAnswer } from "./ending.ts";
 import { errorPage, sendPage } from "./error_page.ts";
 import { classify, type Failure } from "./failure.ts";
 import type { HeadFacts } from "./head.ts";
+import { INTERNAL_ERROR, isHttp2 } from "./http2.ts";
 import { bindContext } from "./koa.ts";
 import type { LayeredExchange } from "./layered_answer.ts";
 import { isAbandoned, type NodeRequest } from "./node_messages.ts";
@@ -70,7 +71,7 @@ export class Exchange implements HttpEvent, LayeredExchange, TokenUse {
   constructor(service: ExchangeService, context: Context, head: HeadFacts, target: Target, path: string, host: string) {
     this.service = service;
     this.head = head;
-    this.http2 = (context.req as NodeRequest) instanceof Http2ServerRequest;
+    this.http2 = isHttp2(context.req);
     this.request = new Request(this, context, target, path, host);
     this.response = new Response(this, context.res);
     bindContext(context, this);
@@ -251,7 +252,7 @@ export class Exchange implements HttpEvent, LayeredExchange, TokenUse {
   /** Ends the connection (or the HTTP/2 stream) at once: the client sees that the answer is not complete. */
   cut(): void {
     const { raw } = this.response;
-    if (this.http2) (raw as Http2ServerResponse).stream?.close(constants.NGHTTP2_INTERNAL_ERROR);
+    if (this.http2) (raw as Http2ServerResponse).stream?.close(INTERNAL_ERROR);
     else raw.destroy();
   }
 

@@ -1,5 +1,5 @@
 import type { Server } from "node:http";
-import { constants, createSecureServer, type Http2SecureServer, type ServerHttp2Session } from "node:http2";
+import type { Http2SecureServer, ServerHttp2Session } from "node:http2";
 import type { Socket } from "node:net";
 import type { TlsOptions } from "node:tls";
 import type { HttpErrorEvent, ResponseHeaders } from "../types.ts";
@@ -8,6 +8,7 @@ import { wireFields } from "../util/header_fields.ts";
 import { createServer, type IncomingMessage, type ServerResponse, STATUS_CODES } from "../util/node_http.ts";
 import { errorPage } from "./error_page.ts";
 import { plainPage } from "./failure.ts";
+import { NO_ERROR } from "./http2.ts";
 import { endSlowly, endsSlowly, isEnding } from "./lingering.ts";
 import { afterReading, cutWhenLost } from "./lost_sessions.ts";
 import type { NodeRequest, NodeResponse } from "./node_messages.ts";
@@ -97,6 +98,7 @@ export class Listeners {
     });
     this.#attach(this.#plain, receiver);
     if (tls !== undefined) {
+      const { createSecureServer } = process.getBuiltinModule("node:http2");
       this.#secure = createSecureServer({
         ...tls,
         ...limits,
@@ -156,8 +158,7 @@ export class Listeners {
    * HTTP/1 each is closed with its next answer.
    */
   leave(): void {
-    for (const session of this.#sessions)
-      if (!session.destroyed) session.goaway(constants.NGHTTP2_NO_ERROR, LAST_STREAM);
+    for (const session of this.#sessions) if (!session.destroyed) session.goaway(NO_ERROR, LAST_STREAM);
   }
 
   /** Closes connections without a request; HTTP/2 ones end when their last request is answered. */

@@ -1,4 +1,3 @@
-import { Http2ServerRequest } from "node:http2";
 import type Koa from "koa";
 import type { Context } from "koa";
 import { reasonOf } from "../util/errors.ts";
@@ -6,6 +5,7 @@ import { type Claim, claimOf } from "./claims.ts";
 import { Exchange, type ExchangeService } from "./exchange.ts";
 import { type HeadFacts, scanHead } from "./head.ts";
 import { badHost } from "./hosts.ts";
+import { isHttp2 } from "./http2.ts";
 import { type Application, compose } from "./koa.ts";
 import { answerThrough } from "./layered_answer.ts";
 import type { NodeRequest, NodeResponse } from "./node_messages.ts";
@@ -69,8 +69,7 @@ function admit(service: PipelineService): Step {
       new Exchange(service, context, head, target ?? nowhere, path, "*").refuse(status, message);
       return done;
     };
-    const isHttp2 = (raw as unknown) instanceof Http2ServerRequest;
-    if (!isHttp2 && !versions.has(raw.httpVersion)) return refuse("/", 505);
+    if (!isHttp2(raw) && !versions.has(raw.httpVersion)) return refuse("/", 505);
     // HTTP/2 takes any word for a method, but this one is no client's.
     if (raw.method === websocketMethod) return refuse("/", 501);
     if (target === undefined) {

@@ -1,8 +1,8 @@
 /** An answer of another server on its way to the client, as it comes. */
-import { constants } from "node:http2";
 import { Readable } from "node:stream";
 import type { HttpEvent, ResponseFields } from "../types.ts";
 import { type IncomingMessage, STATUS_CODES } from "../util/node_http.ts";
+import { INTERNAL_ERROR } from "./http2.ts";
 import { trailersOf, wholeBody } from "./relay.ts";
 import { headerTable, mayTrail, printable } from "./relay_fields.ts";
 
@@ -62,6 +62,6 @@ const brokenBy = (error: Error): Readable =>
 
 /** Ends the connection, or the stream of HTTP/2, as one that is not complete. */
 function cut({ response: { raw } }: HttpEvent): void {
-  if ("stream" in raw) raw.stream?.close(constants.NGHTTP2_INTERNAL_ERROR);
+  if ("stream" in raw) raw.stream?.close(INTERNAL_ERROR);
   else raw.destroy();
 }

@@ -1,6 +1,7 @@
 /** Requests of HTTP/2: so many begin in one turn of the event loop, of all sessions together. */
-import { constants, type Http2ServerRequest, type Http2Session, type ServerHttp2Stream } from "node:http2";
+import type { Http2ServerRequest, Http2Session, ServerHttp2Stream } from "node:http2";
 import type { IncomingMessage, ServerResponse } from "../util/node_http.ts";
+import { ENHANCE_YOUR_CALM } from "./http2.ts";
 
 type Serve = (request: IncomingMessage, response: ServerResponse) => void;
 
@@ -66,7 +67,7 @@ export class StreamTurns {
     this.#count(reset);
     this.#came.delete(session);
     // Whatever else it has sent is not read.
-    session.destroy(undefined, constants.NGHTTP2_ENHANCE_YOUR_CALM);
+    session.destroy(undefined, ENHANCE_YOUR_CALM);
   }
 
   #turn(): void {

@@ -30,7 +30,9 @@ export function painter(isWanted: boolean): Paint {
 }
 
 const ascii = /^[ -~]*$/;
-const graphemes = new Intl.Segmenter("en", { granularity: "grapheme" });
+let segmenter: Intl.Segmenter | undefined;
+/** Made with the first text that needs it: that reads the locales, a twentieth of a start. */
+const graphemes = (text: string) => (segmenter ??= new Intl.Segmenter("en", { granularity: "grapheme" })).segment(text);
 /** East Asian wide and full-width characters, and pictures. */
 const wide =
   /^(?:\p{Emoji_Presentation}|[\u1100-\u115f\u2e80-\u303e\u3041-\ua4cf\uac00-\ud7a3\uf900-\ufaff\ufe30-\ufe6f\uff00-\uff60\uffe0-\uffe6\u{20000}-\u{3fffd}])/u;
@@ -40,7 +42,7 @@ export function widthOf(text: string): number {
   const shown = text.includes("\u001b") ? stripVTControlCharacters(text) : text;
   if (ascii.test(shown)) return shown.length;
   let width = 0;
-  for (const { segment } of graphemes.segment(shown)) width += wide.test(segment) ? 2 : 1;
+  for (const { segment } of graphemes(shown)) width += wide.test(segment) ? 2 : 1;
   return width;
 }
 
@@ -60,7 +62,7 @@ export function cutTo(text: string, width: number): string {
       isColored = part !== COLORS_END;
       continue;
     }
-    for (const { segment } of graphemes.segment(part)) {
+    for (const { segment } of graphemes(part)) {
       used += wide.test(segment) ? 2 : 1;
       if (used > width) return `${kept}…${isColored ? COLORS_END : ""}`;
       kept += segment;

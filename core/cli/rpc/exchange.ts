@@ -3,7 +3,6 @@
  * answers that begin while the request is still being sent.
  */
 import type { IncomingHttpHeaders, IncomingMessage } from "node:http";
-import { request as secureRequest } from "node:https";
 import { text } from "node:stream/consumers";
 import { pipeline } from "node:stream/promises";
 import { reasonOf } from "../../util/errors.ts";
@@ -34,7 +33,7 @@ export async function exchange(
   { upload, signal }: { readonly upload?: Upload; readonly signal?: AbortSignal } = {},
 ): Promise<Answered> {
   const { origin, socketPath, connect, authorization } = server;
-  const send = origin.protocol === "https:" ? secureRequest : plainRequest;
+  const send = origin.protocol === "https:" ? process.getBuiltinModule("node:https").request : plainRequest;
   const headers = {
     "User-Agent": `modhost/${packageVersion()}`,
     ...(authorization === undefined ? {} : { Authorization: authorization }),

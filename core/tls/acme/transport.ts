@@ -1,5 +1,4 @@
 /** Requests to a certificate authority: nonces, problems, and when to come again. */
-import { request as requestHttps } from "node:https";
 import { request as requestHttp } from "../../util/node_http.ts";
 import { packageVersion } from "../../util/package.ts";
 
@@ -43,20 +42,24 @@ export function ask(method: string, url: string, { ca, signal }: TransportOption
   const headers: Record<string, string> = { "User-Agent": `modhost/${packageVersion()}` };
   if (body !== undefined) headers["Content-Type"] = "application/jose+json";
   const options = { method, headers, signal, timeout: TIMEOUT_MS, agent: false, ...(ca === undefined ? {} : { ca }) };
-  const request = (isSecure ? requestHttps : requestHttp)(url, options, (response) => {
-    const chunks: Buffer[] = [];
-    let size = 0;
-    response.on("data", (chunk: Buffer) => {
-      chunks.push(chunk);
-      size += chunk.length;
-      if (size > MAX_ANSWER) response.destroy(new Error("its answer is too long"));
-    });
-    response.once("error", reject);
-    response.once("end", () => {
-      const { statusCode: status = 0, headers } = response;
-      resolve({ status, headers, text: Buffer.concat(chunks).toString() });
-    });
-  });
+  const request = (isSecure ? process.getBuiltinModule("node:https").request : requestHttp)(
+    url,
+    options,
+    (response) => {
+      const chunks: Buffer[] = [];
+      let size = 0;
+      response.on("data", (chunk: Buffer) => {
+        chunks.push(chunk);
+        size += chunk.length;
+        if (size > MAX_ANSWER) response.destroy(new Error("its answer is too long"));
+      });
+      response.once("error", reject);
+      response.once("end", () => {
+        const { statusCode: status = 0, headers } = response;
+        resolve({ status, headers, text: Buffer.concat(chunks).toString() });
+      });
+    },
+  );
   request.once("timeout", () => request.destroy(new Error(`nothing came from ${url} within ${TIMEOUT_MS / 1000} s`)));
   request.once("error", reject);
   request.end(body);

@@ -1,7 +1,7 @@
 /** One connection to the database that is made again when it is lost. */
 import { connect, type Socket } from "node:net";
 import { setTimeout as sleep } from "node:timers/promises";
-import postgres from "postgres";
+import type postgres from "postgres";
 import { failure, NodeError } from "../../../util/errors.ts";
 import { placeOf, type SqlAddress, type SqlSettings } from "./settings.ts";
 
@@ -74,7 +74,7 @@ export class Line {
         return await within(end - performance.now(), use(current.sql));
       } catch (error) {
         if (NodeError.is(error)) throw error;
-        const refused = error instanceof postgres.PostgresError;
+        const refused = isRefusal(error);
         if (refused && current !== undefined && !mayPass(error)) throw error;
         if (current !== undefined && !(refused && keepsConnection(error))) this.#drop(current);
         const pause = Math.random() * Math.min(MAX_BACKOFF_MS, MIN_BACKOFF_MS * 2 ** attempt);
@@ -126,9 +126,11 @@ export class Line {
   }
 
   async #connectTo(address: SqlAddress): Promise<Connection> {
+    // Most nodes have no database.
+    const { default: connectTo } = await import("postgres");
     const socket = await openSocket(address);
     let isTaken = false;
-    const sql = postgres(this.#settings.url, {
+    const sql = connectTo(this.#settings.url, {
       host: address.host,
       port: address.port,
       max: 1,
@@ -211,6 +213,10 @@ export async function within<T>(milliseconds: number, ending: Promise<T>): Promi
 
 /** Classes of errors of the server that pass: connections, resources, the operator, conflicts; a standby refuses writes. */
 const passing = /^(08|53|57|40|55P03|25006|58)/;
+/** An error that the database itself has answered. */
+const isRefusal = (error: unknown): error is postgres.PostgresError =>
+  error instanceof Error && error.name === "PostgresError";
+
 const mayPass = ({ code }: postgres.PostgresError): boolean => passing.test(code);
 /** A statement that took too long or met another one: the connection is fine. */
 const keepsConnection = ({ code }: postgres.PostgresError): boolean => /^(40|55P03|57014)/.test(code);
