@@ -68,7 +68,24 @@ const orphans: Command = {
     }),
 };
 
-export const storeCommands: readonly Command[] = [stat, verify, orphans];
+const mounts: Command = {
+  name: "store mounts",
+  help: "List what hosts of a shared store have written through their mounts, by peer ID and name: it is kept while a host is away",
+  options: {
+    ...where,
+    remove: { type: "string", value: "PEER", help: "Forget that of a host that is gone for good" },
+  },
+  run: (context) =>
+    visit(context, async (store) => {
+      const gone = textOf(context.options.remove);
+      const trees = gone === undefined ? await store.mounts() : await store.removeMounts(gone);
+      for (const { host, key, root } of trees) context.stdout.write(`${host} /ipns/${key} ${root ?? "empty"}\n`);
+      context.stdout.write(`${trees.length} folders${gone === undefined ? "" : " forgotten"}\n`);
+      return 0;
+    }),
+};
+
+export const storeCommands: readonly Command[] = [stat, verify, orphans, mounts];
 
 async function visit(context: CommandContext, use: (store: SharedStoreVisit) => Promise<number>): Promise<number> {
   if (context.args.length > 0) throw new UsageError(`no arguments are expected, got ${context.args.join(" ")}`);

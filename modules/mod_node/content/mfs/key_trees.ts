@@ -34,6 +34,34 @@ export async function keptRoots(metadata: MetadataStore): Promise<CID[]> {
   return kept;
 }
 
+/** A tree of a host, in metadata that several have. */
+export interface HostTree {
+  /** Its peer ID. */
+  readonly host: string;
+  /** ID of the key. */
+  readonly key: string;
+  /** Without the changes since it was stored. */
+  readonly root: CID | undefined;
+}
+
+export async function hostTrees(metadata: MetadataStore): Promise<HostTree[]> {
+  const keys = await Array.fromAsync(metadata.range({ prefix: treesPrefix }), ([key]) => key);
+  const names = new Set(keys.map((key) => key.split("/").slice(1, 3).join("/")));
+  const found: HostTree[] = [];
+  for (const name of names) {
+    const [host = "", key = ""] = name.split("/");
+    found.push({ host, key, root: await new Journal(prefixedStore(metadata, `${treesPrefix}${name}/`)).root() });
+  }
+  return found;
+}
+
+/** All trees of a host that does not use them: garbage collection may remove what is in them. */
+export async function removeTrees(trees: MetadataStore): Promise<void> {
+  await trees.transaction((writer) => {
+    for (const [key] of [...writer.range()]) writer.delete(key);
+  });
+}
+
 /**
  * Copies trees, each in one transaction; one that `to` has stays as it is there. Both are what `treesOf` gives. `check` is called
  * within each transaction, to throw what comes in the way.
@@ -53,7 +81,5 @@ export async function copyTrees(from: MetadataStore, to: MetadataStore, check = 
 export async function moveTrees(from: MetadataStore, to: MetadataStore): Promise<void> {
   if ((await from.keys({ limit: 1 })).length === 0) return;
   await copyTrees(from, to);
-  await from.transaction((writer) => {
-    for (const [key] of [...writer.range()]) writer.delete(key);
-  });
+  await removeTrees(from);
 }

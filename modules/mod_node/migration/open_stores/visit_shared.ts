@@ -2,12 +2,15 @@
 import { mkdtemp, readdir, rm, stat } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
+import { type HostTree, hostTrees, removeTrees, treesOf } from "../../content/mfs/key_trees.ts";
 import { resolveStorePaths } from "../../storage/repo/datastore.ts";
 import { createIdentity, readIdentity } from "../../storage/repo/identity.ts";
 import { lockFolders } from "../../storage/repo/repo.ts";
 import type { SegmentFault } from "../../storage/shared/segments/verify.ts";
 import type { SharedStoreSettings } from "../../storage/shared/settings.ts";
-import { openSharedStores, type SharedStores } from "./open_shared.ts";
+import { examineDatabase } from "../../storage/shared/sql/examine.ts";
+import { NodeError } from "../../util/errors.ts";
+import { openSharedStores, type SharedStores, withPassword } from "./open_shared.ts";
 import { unfinishedMigrations } from "./unfinished.ts";
 
 export interface SharedStoreFigures {
@@ -31,6 +34,14 @@ export interface SharedStoreVisit {
   verify(options?: { readonly read?: boolean; readonly signal?: AbortSignal }): AsyncIterable<SegmentFault>;
   /** Keys of the objects that hosts left behind that ended before they told of them; `remove` deletes them. */
   orphans(options?: { readonly remove?: boolean; readonly signal?: AbortSignal }): Promise<readonly string[]>;
+  /** What hosts have written through their mounts: a tree for each key, which garbage collection keeps. */
+  mounts(): Promise<readonly HostTree[]>;
+  /**
+   * Forgets the trees of the host with this peer ID, which is gone for good; gives those that it had.
+   *
+   * @throws NodeError when it runs
+   */
+  removeMounts(host: string): Promise<readonly HostTree[]>;
 }
 
 export interface VisitOptions {
@@ -51,6 +62,10 @@ export function visitSharedStore<T>(
   use: (visit: SharedStoreVisit) => Promise<T>,
   options: VisitOptions = {},
 ): Promise<T> {
+  const runs = async (host: string) => {
+    const { tables } = await examineDatabase(await withPassword(settings), []);
+    return tables?.hosts.some(({ peer, isAlive }) => peer === host && isAlive) ?? true;
+  };
   const visit = ({ blocks, shared, metadata }: SharedStores) =>
     use({
       async stat() {
@@ -63,6 +78,13 @@ export function visitSharedStore<T>(
       verify: (options) => blocks.upkeep.verify(options),
       orphans: ({ remove = false, signal } = {}) =>
         remove ? blocks.upkeep.deleteOrphans(signal) : blocks.upkeep.orphans(signal),
+      mounts: () => hostTrees(metadata),
+      async removeMounts(host) {
+        if (await runs(host)) throw new NodeError(`${host} runs: remove what is below its /ipns there`);
+        const found = (await hostTrees(metadata)).filter((tree) => tree.host === host);
+        if (found.length > 0) await removeTrees(treesOf(metadata, host));
+        return found;
+      },
     });
   return withSharedStores({ ...settings, keys_secret: undefined }, visit, options);
 }

@@ -3,6 +3,7 @@ import assert from "node:assert/strict";
 import { writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { test } from "node:test";
+import { treesOf } from "#node/content/mfs/key_trees.ts";
 import { createNode } from "#node/index.ts";
 import { openS3 } from "#node/storage/shared/s3/client.ts";
 import { carKey } from "#node/storage/shared/segments/names.ts";
@@ -46,6 +47,33 @@ test("a shared store is described, compared with its objects, and rid of what wa
   const damaged = await store("verify");
   assert.equal(damaged.code, 1);
   assert.match(damaged.stdout, /\.car is missing\n1 faults\n$/);
+});
+
+test("what hosts have written through mounts is listed, and forgotten once a host is gone", {
+  skip: noSharedStore,
+}, async () => {
+  await using place = await Place.make();
+  const { settings } = await sharedStore();
+  const file = join(place.folder, "host.json");
+  await writeFile(file, JSON.stringify({ node_store: settings }));
+  const mounts = (...words: string[]) => place.node(["store", "mounts", ...words, "--settings", file]);
+  await using node = await createNode({ repo: join(place.folder, "shared"), store: settings, offline: true });
+  const { cid } = await node.add("written through a mount");
+  const { metadata, repo } = node.lowLevel;
+  const peer = repo.identity.peerId.toString();
+  for (const host of [peer, "ANOTHER"]) {
+    await treesOf(metadata, host).transaction((writer) => writer.put("KEY/files/root", cid.bytes));
+  }
+  const [own, other] = [`${peer} /ipns/KEY ${cid}\n`, `ANOTHER /ipns/KEY ${cid}\n`];
+  const listed = await mounts();
+  assert.equal(listed.code, 0, listed.stderr);
+  assert.ok(listed.stdout.includes(own) && listed.stdout.endsWith("2 folders\n"), listed.stdout);
+  const refused = await mounts("--remove", peer);
+  assert.deepEqual([refused.code, /runs: remove what is below its \/ipns there/.test(refused.stderr)], [1, true]);
+  assert.equal((await mounts("--remove", "ANOTHER")).stdout, `${other}1 folders forgotten\n`);
+  assert.equal((await mounts()).stdout, `${own}1 folders\n`);
+  await node.close();
+  assert.equal((await mounts("--remove", peer)).stdout, `${own}1 folders forgotten\n`);
 });
 
 test("a configuration without a shared store is told so", async () => {
