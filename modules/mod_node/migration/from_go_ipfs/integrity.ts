@@ -25,9 +25,12 @@ function checkTable(path: string, table: Buffer): void {
   const footer = table.subarray(-footerLength);
   if (footer.length < footerLength || !footer.subarray(-magic.length).equals(magic)) throw damaged("it has no end");
   const read = new Fields(footer);
+  let checked = 0;
   const block = ({ offset, size }: Handle): Buffer => {
     const end = offset + size;
-    if (end + trailerLength > table.length) throw damaged(`a block at ${offset} is cut off`);
+    if (!(end + trailerLength <= table.length)) throw damaged(`a block at ${offset} is cut off`);
+    checked += size + trailerLength;
+    if (checked > table.length) throw damaged("its indexes lead to the same blocks again");
     if (maskedCrc(table.subarray(offset, end + 1)) !== table.readUInt32LE(end + 1)) {
       throw damaged(`the checksum of the block at ${offset} is wrong`);
     }

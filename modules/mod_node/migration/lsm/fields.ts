@@ -22,6 +22,27 @@ export function maskedCrc(bytes: Uint8Array): number {
   return (((whole >>> 15) | (whole << 17)) + 0xa282ead8) >>> 0;
 }
 
+/**
+ * Adds up the keys that are made of a block. They have much in common, which is stored once: a small block that was made to do harm
+ * would have keys without end.
+ */
+export class KeyBytes {
+  #left: number;
+
+  constructor(block: Uint8Array) {
+    this.#left = block.length * MAX_KEY_RATIO + MAX_SHORT_KEYS;
+  }
+
+  /** @throws DatabaseDamaged for more than any block has that Kubo writes */
+  add(length: number): void {
+    this.#left -= length;
+    if (this.#left < 0) throw new DatabaseDamaged("a block has more keys than it can have");
+  }
+}
+
+/** Bytes of keys for each byte of their block, and of any block. Kubo's keys have about a hundred. */
+const [MAX_KEY_RATIO, MAX_SHORT_KEYS] = [256, 64 * 1024];
+
 /** Where a block is in a table. */
 export interface Handle {
   readonly offset: number;

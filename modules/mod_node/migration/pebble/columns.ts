@@ -5,7 +5,7 @@
  * of columns (2) and of rows (4); for each column its type (1) and where it begins (4); then the columns. All numbers
  * are little-endian, offsets and alignment count from the beginning of the block.
  */
-import { DatabaseDamaged } from "../lsm/fields.ts";
+import { DatabaseDamaged, KeyBytes } from "../lsm/fields.ts";
 
 const types = { bool: 1, uint: 2, bytes: 3, prefixBytes: 4 } as const;
 const VERSION = 1;
@@ -26,7 +26,7 @@ export class Columns {
     if (block[ownHead] !== VERSION) throw new DatabaseDamaged("a block of columns has another version");
     this.#block = block;
     this.#head = ownHead;
-    this.rows = block.readUInt32LE(ownHead + 3);
+    this.rows = bounded(block.readUInt32LE(ownHead + 3), block);
   }
 
   uints(column: number, rows = this.rows): Column<bigint> {
@@ -57,6 +57,8 @@ export class Columns {
   prefixBytes(column: number): Column<Buffer> {
     const start = this.#start(column, types.prefixBytes);
     const shift = this.#block.readUInt8(start);
+    if (shift > MAX_BUNDLE_SHIFT) throw new DatabaseDamaged("a block has larger bundles of keys than Pebble makes");
+    const keyBytes = new KeyBytes(this.#block);
     const size = 2 ** shift;
     const bundles = Math.ceil(this.rows / size);
     const { value: slice, begin } = this.#bytesAt(start + 1, this.rows + bundles);
@@ -65,7 +67,9 @@ export class Columns {
       const bundle = Math.floor(row / size) * (size + 1);
       let at = bundle + 1 + (row % size);
       while (at > bundle + 1 && slice(at).length === 0) at -= 1;
-      return Buffer.concat([prefix, slice(bundle), slice(at)]);
+      const parts = [prefix, slice(bundle), slice(at)];
+      for (const part of parts) keyBytes.add(part.length);
+      return Buffer.concat(parts);
     };
   }
 
@@ -88,7 +92,7 @@ export class Columns {
     const first = align(start + 1 + (hasBase ? 8 : 0), width || 1);
     const end = first + rows * width;
     if (end > this.#block.length) throw new DatabaseDamaged("a column is cut off");
-    if (width === 0) return { value: () => base, end };
+    if (width === 0) return { value: (row) => (row < rows ? base : noRow()), end };
     if (width === 8) return { value: (row) => this.#block.readBigUInt64LE(first + row * 8), end };
     return { value: (row) => base + BigInt(this.#block.readUIntLE(first + row * width, width)), end };
   }
@@ -105,6 +109,19 @@ export class Columns {
       begin: () => slice(0, Number(offset(0))),
     };
   }
+}
+
+/** Of the keys of Kubo 16 are a bundle. */
+const MAX_BUNDLE_SHIFT = 10;
+
+/** As each row has something of its own, there are no more than the block has bytes. @throws DatabaseDamaged */
+export function bounded(rows: number, block: Buffer): number {
+  if (rows > block.length) throw new DatabaseDamaged("a block has more rows than it can have");
+  return rows;
+}
+
+function noRow(): never {
+  throw new DatabaseDamaged("a block has fewer rows than it says");
 }
 
 const align = (at: number, to: number): number => Math.ceil(at / to) * to;

@@ -2,8 +2,9 @@
  * Reads a Pebble, the database of Kubo's `pebbleds`, as it is on the disk. Nothing is written, not even a lock: whoever
  * opens it sees to it that nobody else has it open.
  */
-import { readdir, readFile } from "node:fs/promises";
+import { readdir, readFile, stat } from "node:fs/promises";
 import { join } from "node:path";
+import { inSlices, type Steps, sortedSteps } from "../../util/async/steps.ts";
 import { DatabaseDamaged } from "../lsm/fields.ts";
 import { compareEntries, type Entry, type Tombstone } from "./entry.ts";
 import { type Changes, readLog } from "./log.ts";
@@ -31,10 +32,11 @@ export class PebbleDatabase {
   readonly #recent: readonly Entry[];
   readonly #tombstones: readonly Tombstone[];
 
+  /** `entries` are in order. */
   private constructor(folder: string, tables: readonly TableFile[], { entries, tombstones }: Changes) {
     this.#folder = folder;
     this.#runs = runsOf(tables);
-    this.#recent = entries.sort(compareEntries);
+    this.#recent = entries;
     this.#tombstones = tombstones;
   }
 
@@ -50,9 +52,10 @@ export class PebbleDatabase {
       );
     }
     const path = join(folder, manifest);
-    const { comparer, firstLog, tables } = readManifest(path, await needed(path));
+    const { comparer, firstLog, tables } = await reading(path, readManifest(path, await needed(path)));
     if (comparer !== bytewise) throw new DatabaseDamaged(`${path} says that keys are ordered by ${comparer}`);
-    const changes = await readLogs(folder, names, firstLog);
+    const { entries, tombstones } = await readLogs(folder, names, firstLog);
+    const changes = { entries: await inSlices(sortedSteps(entries, compareEntries)), tombstones };
     for (const { number } of tables) {
       const table = await Table.open(tablePath(folder, number));
       for (const tombstone of table.tombstones) changes.tombstones.push(tombstone);
@@ -133,17 +136,26 @@ class Source {
 
   async #seek(): Promise<Entry | undefined> {
     for (;;) {
-      const found = this.#block.findIndex((entry, at) => at >= this.#at && Buffer.compare(entry.key, this.#from) >= 0);
-      if (found >= 0) {
-        this.#at = found;
-        return this.#block[found];
-      }
+      const found = firstFrom(this.#block, this.#at, this.#from);
+      this.#at = found;
+      if (found < this.#block.length) return this.#block[found];
       const next = await this.#blocks.next();
       this.#at = 0;
       this.#block = next.done === true ? [] : next.value;
       if (next.done === true) return undefined;
     }
   }
+}
+
+/** Where the keys from `from` on begin, in entries in order. */
+function firstFrom(entries: readonly Entry[], at: number, from: Buffer): number {
+  let [low, high] = [at, entries.length];
+  while (low < high) {
+    const middle = (low + high) >> 1;
+    if (Buffer.compare((entries[middle] as Entry).key, from) < 0) low = middle + 1;
+    else high = middle;
+  }
+  return low;
 }
 
 /** The one whose change is to be looked at next; undefined when nothing is left. */
@@ -185,7 +197,7 @@ async function readLogs(folder: string, names: readonly string[], firstLog: numb
     if (part !== undefined) throw new DatabaseDamaged(`${folder} has ${name}: logs in parts are not read here`);
     const path = join(folder, name);
     const mayEndEarly = number === logs.at(-1)?.number;
-    readLog(path, await needed(path), { log: number, mayEndEarly }, changes);
+    await reading(path, readLog(path, await needed(path), { log: number, mayEndEarly }, changes));
   }
   return changes;
 }
@@ -209,8 +221,25 @@ async function namesIn(folder: string): Promise<string[]> {
   });
 }
 
+/** Bytes of a log or a manifest: those of Kubo have some tens of megabytes at most. */
+const MAX_JOURNAL = 2 ** 30;
+
 async function needed(path: string): Promise<Buffer> {
-  return readFile(path).catch((error: NodeJS.ErrnoException) => {
-    throw error.code === "ENOENT" ? new DatabaseDamaged(`${path} is missing`) : error;
-  });
+  try {
+    const { size } = await stat(path);
+    if (size > MAX_JOURNAL) throw new DatabaseDamaged(`${path} has ${size} bytes, and at most ${MAX_JOURNAL} are read`);
+    return await readFile(path);
+  } catch (error) {
+    throw (error as NodeJS.ErrnoException).code === "ENOENT" ? new DatabaseDamaged(`${path} is missing`) : error;
+  }
+}
+
+/** Errors of what is read name the file. */
+async function reading<T>(path: string, steps: Steps<T>): Promise<T> {
+  try {
+    return await inSlices(steps);
+  } catch (error) {
+    if (!(error instanceof DatabaseDamaged) || error.message.includes(path)) throw error;
+    throw new DatabaseDamaged(`${path} cannot be read: ${error.message}`);
+  }
 }

@@ -28,8 +28,12 @@ interface Chunk {
   readonly end: number;
 }
 
-/** `path` is for errors. @throws DatabaseDamaged */
-export function* journalRecords(path: string, journal: Buffer, options: JournalOptions): Generator<Buffer> {
+/** Its records; undefined now and then in between, for a pause. `path` is for errors. @throws DatabaseDamaged */
+export function* journalRecords(
+  path: string,
+  journal: Buffer,
+  options: JournalOptions,
+): Generator<Buffer | undefined, void, undefined> {
   let pieces: Buffer[] | undefined;
   for (let at = 0; at < journal.length; ) {
     const left = Math.min(BLOCK - (at % BLOCK), journal.length - at);
@@ -40,11 +44,12 @@ export function* journalRecords(path: string, journal: Buffer, options: JournalO
     const chunk = chunkAt(journal, at, options.log);
     if (chunk === "end" && pieces === undefined) return;
     if (chunk === "end" || chunk === undefined) {
-      if (!options.mayEndEarly || hasChunkAfter(journal, at, options.log)) {
+      if (!options.mayEndEarly || (yield* hasChunkAfter(journal, at, options.log))) {
         throw new DatabaseDamaged(`${path} is damaged: the record at ${at} is wrong`);
       }
       return;
     }
+    yield;
     if (chunk.position === whole || chunk.position === first) pieces = [];
     pieces?.push(chunk.data);
     if (pieces !== undefined && (chunk.position === whole || chunk.position === last)) {
@@ -80,9 +85,18 @@ function chunkAt(journal: Buffer, at: number, log: number | undefined): Chunk | 
   return { position: kind % 4, data: journal.subarray(at + head, end), end };
 }
 
-/** Whether something of this log is behind what is wrong: then it is damage and not an end. */
-function hasChunkAfter(journal: Buffer, at: number, log: number | undefined): boolean {
-  for (let next = at + 1; next + headLengths[0] <= journal.length; next += 1) {
+/**
+ * Whether something of this log is behind what is wrong: then it is damage and not an end. In the same block it may be anywhere; further
+ * blocks begin with a chunk.
+ */
+function* hasChunkAfter(
+  journal: Buffer,
+  at: number,
+  log: number | undefined,
+): Generator<undefined, boolean, undefined> {
+  const blockEnd = Math.ceil((at + 1) / BLOCK) * BLOCK;
+  for (let next = at + 1; next + headLengths[0] <= journal.length; next += next < blockEnd ? 1 : BLOCK) {
+    yield;
     const chunk = chunkAt(journal, next, log);
     if (chunk !== undefined && chunk !== "end") return true;
   }

@@ -1,4 +1,5 @@
 /** What was changed last in a Pebble, and is in no table yet: batches in its logs. Source: Pebble's `batchrepr`. */
+import { ITEMS_PER_STEP, type Steps } from "../../util/async/steps.ts";
 import { DatabaseDamaged, Fields } from "../lsm/fields.ts";
 import { type Entry, entryOf, kinds, type Tombstone } from "./entry.ts";
 import { type JournalOptions, journalRecords } from "./journal.ts";
@@ -14,12 +15,15 @@ export interface Changes {
 }
 
 /** Adds to `changes` what is in a log; `path` is for errors. @throws DatabaseDamaged */
-export function readLog(path: string, log: Buffer, options: JournalOptions, changes: Changes): void {
+export function* readLog(path: string, log: Buffer, options: JournalOptions, changes: Changes): Steps<void> {
   for (const batch of journalRecords(path, log, options)) {
+    yield;
+    if (batch === undefined) continue;
     if (batch.length < headLength) throw new DatabaseDamaged(`${path} is damaged: a batch is cut off`);
     let sequence = Number(batch.readBigUInt64LE(0));
     const read = new Fields(batch, headLength);
-    while (!read.atEnd) {
+    for (let count = 1; !read.atEnd; count += 1) {
+      if (count % ITEMS_PER_STEP === 0) yield;
       const kind = read.byte();
       const key = Buffer.from(read.text());
       const value = valued.has(kind) ? Buffer.from(read.text()) : Buffer.alloc(0);

@@ -1,4 +1,5 @@
 /** Which tables and logs a Pebble consists of: its manifest, a journal of changes. Source: Pebble's `internal/manifest`. */
+import type { Steps } from "../../util/async/steps.ts";
 import { DatabaseDamaged, Fields } from "../lsm/fields.ts";
 import { journalRecords } from "./journal.ts";
 
@@ -93,9 +94,11 @@ const trailerLength = 8;
 const userKey = (key: Uint8Array): Buffer => Buffer.from(key.subarray(0, Math.max(0, key.length - trailerLength)));
 
 /** `path` is for errors. @throws DatabaseDamaged */
-export function readManifest(path: string, manifest: Buffer): Manifest {
+export function* readManifest(path: string, manifest: Buffer): Steps<Manifest> {
   const draft: Draft = { comparer: "", firstLog: 0, tables: new Map() };
   for (const record of journalRecords(path, manifest, { mayEndEarly: true })) {
+    yield;
+    if (record === undefined) continue;
     const read = new Fields(record);
     while (!read.atEnd) {
       const tag = read.varint();

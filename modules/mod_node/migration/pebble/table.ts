@@ -66,14 +66,26 @@ export class Table {
   /** Its changes by block, from the block on that has `from`, or what comes behind it. */
   async *blocks(from: Buffer): AsyncGenerator<Entry[]> {
     const index = await this.#named(() => this.#block(this.#index));
+    const [outerOrder, order] = [this.#ordered(), this.#ordered()];
     for (const outer of this.#named(() => this.#format.index(index))) {
+      if (this.#hasTwoLevels) outerOrder(outer.handle);
       if (Buffer.compare(outer.last, from) < 0) continue;
       const listed = this.#hasTwoLevels ? await this.#named(() => this.#listed(outer.handle)) : [outer];
       for (const { last, handle } of listed) {
+        order(handle);
         if (Buffer.compare(last, from) >= 0)
           yield await this.#named(async () => this.#format.entries(await this.#block(handle)));
       }
     }
+  }
+
+  /** Throws for a block that is not behind the one before: an index that leads to the same ones again and again has no end. */
+  #ordered(): (handle: Handle) => void {
+    let end = 0;
+    return ({ offset, size }) => {
+      if (!(offset >= end)) throw new DatabaseDamaged(`${this.#path} cannot be read: its blocks are not in order`);
+      end = offset + size + trailerLength;
+    };
   }
 
   async #listed(handle: Handle): Promise<IndexEntry[]> {

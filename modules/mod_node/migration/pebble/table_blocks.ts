@@ -2,12 +2,13 @@
 import { zstdDecompressSync } from "node:zlib";
 import { DatabaseDamaged, Fields, type Handle } from "../lsm/fields.ts";
 import { rowsOf } from "../lsm/rows.ts";
-import { Columns } from "./columns.ts";
+import { bounded, Columns } from "./columns.ts";
 import { type Entry, entryOf, kinds, type Tombstone, trailerOf } from "./entry.ts";
 import { expandSnappy } from "./snappy.ts";
 
-/** Larger blocks are made only for larger values; Kubo has none of this size. */
+/** Larger blocks are made only for larger values; Kubo has none of this size. Compressed ones say how large they are. */
 export const MAX_BLOCK = 2 ** 30;
+const MAX_EXPANDED = 2 ** 27;
 const keyTrailerLength = 8;
 /** The first versions whose values begin with a byte, that have columns, and whose lists of blocks have columns. */
 const [withPrefixes, withColumns, withColumnarMeta] = [3, 5, 6];
@@ -63,7 +64,7 @@ export function expand(kind: number, block: Buffer): Buffer {
   if (kind !== zstd) throw new DatabaseDamaged(`a block is compressed in a way that is not read here (${kind})`);
   const read = new Fields(block);
   const length = read.varint();
-  if (length > MAX_BLOCK) throw new DatabaseDamaged("a compressed block is damaged");
+  if (length > MAX_EXPANDED) throw new DatabaseDamaged("a compressed block is damaged");
   try {
     const expanded = zstdDecompressSync(block.subarray(read.at), { maxOutputLength: Math.max(1, length) });
     if (expanded.length === length) return expanded;
@@ -132,7 +133,7 @@ function columnEntries(block: Buffer): Entry[] {
 
 /** Before the header is the number of bounds. Columns: bounds, of each the first of its changes; trailers of the changes. */
 function columnTombstones(block: Buffer): Tombstone[] {
-  const bounds = block.readUInt32LE(0);
+  const bounds = bounded(block.readUInt32LE(0), block);
   const columns = new Columns(block, dataHead);
   const [bound, first, trailer] = [columns.bytes(0, bounds), columns.numbers(1, bounds), columns.uints(2)];
   const found: Tombstone[] = [];

@@ -3,8 +3,10 @@ import { readdir, readFile, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { test } from "node:test";
 import { ClassicLevel } from "classic-level";
+import { checkFile } from "#node/migration/from_go_ipfs/integrity.ts";
 import { readLevelDb } from "#node/migration/from_go_ipfs/leveldb.ts";
 import { tablesOf } from "#node/migration/from_go_ipfs/manifest.ts";
+import { maskedCrc } from "#node/migration/lsm/fields.ts";
 import { noise } from "#test/unit/modules/mod_node/storage/blockstore/samples.ts";
 import { emptyFolder } from "#test/unit/modules/mod_node/storage/repo/support.ts";
 
@@ -29,4 +31,40 @@ test("tables that a compaction had not finished when its process died are left a
   await writeFile(join(db, "000991.ldb"), "");
   const value = await readLevelDb(db, join(folder, "scratch"), (copy) => copy.get("key 7"));
   assert.deepEqual(Buffer.from(value ?? []), Buffer.from(noise(200, 207)));
+});
+
+test("a table whose index leads to one block again and again is damaged", async (t) => {
+  const folder = await emptyFolder(t);
+  const withTrailer = (block: Buffer) => {
+    const kind = Buffer.concat([block, Buffer.alloc(1)]);
+    const sum = Buffer.alloc(4);
+    sum.writeUInt32LE(maskedCrc(kind));
+    return Buffer.concat([kind, sum]);
+  };
+  // The offset is 0, the length 10,000.
+  const row = Buffer.from([0, 0, 3, 0, 0x90, 0x4e]);
+  const data = withTrailer(Buffer.alloc(10_000));
+  const index = (count: number) =>
+    withTrailer(Buffer.concat([...Array.from({ length: count }, () => row), Buffer.alloc(4)]));
+  const varint = (value: number) => [(value & 0x7f) | 0x80, ((value >> 7) & 0x7f) | 0x80, value >> 14];
+  const table = (count: number) => {
+    const [meta, blocks] = [index(0), index(count)];
+    const handles = [
+      ...varint(data.length),
+      meta.length - 5,
+      ...varint(data.length + meta.length),
+      ...varint(blocks.length - 5),
+    ];
+    const footer = Buffer.concat([
+      Buffer.from(handles),
+      Buffer.alloc(40 - handles.length),
+      Buffer.from("57fb808b247547db", "hex"),
+    ]);
+    return Buffer.concat([data, meta, blocks, footer]);
+  };
+  const path = join(folder, "000005.ldb");
+  await writeFile(path, table(1));
+  await checkFile(path);
+  await writeFile(path, table(5000));
+  await assert.rejects(checkFile(path), { message: /indexes lead to the same blocks again/ });
 });
