@@ -6,6 +6,7 @@ import type { CID } from "multiformats/cid";
 import { treesOf } from "#node/content/mfs/key_trees.ts";
 import { openNode } from "#node/open.ts";
 import { memoryMetadata } from "#node/storage/metadata/memory.ts";
+import { eventually } from "#test/support/eventually.ts";
 import { Place, shutOut } from "../storage/shared/gc/place.ts";
 import { MountPlace, skip } from "./support.ts";
 
@@ -73,11 +74,15 @@ test("a host that was shut out goes on writing: directories that it had stored a
     await rejoined();
   }
   await place.shell("echo last > ipns/local/last");
+  const name = String(node.repo.identity.peerId);
+  let published = "";
+  await eventually("all of it is published", async () => {
+    published = await node.names.resolve(name, { offline: true });
+    return node.resolve(`${published}/last`, { offline: true }).catch(() => undefined);
+  });
   await place.close();
-  const [key] = await node.keys.list();
-  const again = await mount();
+  await mount();
   assert.equal(await place.shell("cat ipns/local/d/0/file ipns/local/d/1/file ipns/local/last"), "0\n1\nlast\n");
-  const published = await again.names.resolve(String(key?.id), { offline: true });
   await collect(other);
   const listed = await Array.fromAsync(other.refs(published, { recursive: true }));
   assert.deepEqual(

@@ -51,9 +51,13 @@ export function shutOut({ log }: Place, { shared, metadata }: Host): { readonly 
   const session = shared?.session as number;
   log.endSession(session);
   const rejoined = () =>
-    eventually("the host has joined anew", async () => {
-      await metadata.transaction((writer) => writer.put("x", new Uint8Array(1))).catch(() => undefined);
-      return shared?.session !== session;
-    });
+    eventually("the host has joined anew", () =>
+      metadata
+        .transaction((writer) => writer.put("x", new Uint8Array(1)))
+        .then(
+          () => shared?.session !== session,
+          () => false,
+        ),
+    );
   return { rejoined };
 }
