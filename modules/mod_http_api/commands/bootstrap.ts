@@ -85,7 +85,7 @@ const bootstrapToday = readCommand({
   run: listed,
 });
 
-/** Kubo has no list of its own: the word `auto` stands for one that it looks up, here for that which is built in. */
+/** Kubo has no list of its own: the word `auto` stands for one that is looked up. */
 export const today = {
   bootstrap: bootstrapToday,
   "bootstrap/list": readCommand({ ...listing, group: bootstrapToday, run: listed }),

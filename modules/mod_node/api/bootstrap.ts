@@ -40,7 +40,7 @@ export interface BootstrapApi {
   /** Resolves to the removed addresses; `/p2p/<id>` removes all addresses of a peer. */
   rm(address?: Addresses, options?: BootstrapRmOptions): Promise<BootstrapResult>;
   list(options?: CallOptions): Promise<BootstrapResult>;
-  /** The list as it is written: the word `auto` in it stands for the peers that are built in. */
+  /** The list as it is written: the word `auto` in it stands for the peers of `AutoConf.URL`. */
   written(options?: CallOptions): Promise<readonly string[]>;
   /** Removes all addresses, and resolves to them. */
   clear(options?: CallOptions): Promise<BootstrapResult>;

@@ -2,6 +2,7 @@
 import type { Repo } from "../storage/repo/repo.ts";
 import { type ConfigPath, isOfNetwork } from "../storage/repo/schema.ts";
 import type { NodeLog } from "../util/log.ts";
+import type { AutoConf } from "./auto_conf.ts";
 import type { HttpSources } from "./http_retrieval/http_sources.ts";
 import type { Names } from "./ipns/names.ts";
 import type { Routing } from "./routing/routing.ts";
@@ -14,6 +15,7 @@ export interface LiveParts {
   readonly routing: Routing;
   readonly names: Names;
   readonly httpSources: HttpSources;
+  readonly autoConf: Pick<AutoConf, "renew">;
 }
 
 interface Rule {
@@ -120,6 +122,20 @@ export const rules: readonly Rule[] = [
     apply: ({ routing }) => routing.renewRouter(),
   },
   { paths: ["Routing.IgnoreProviders"], apply: ({ routing }) => routing.renewIgnored() },
+  {
+    paths: [
+      "AutoConf.Enabled",
+      "AutoConf.URL",
+      "AutoConf.RefreshInterval",
+      "AutoConf.TLSInsecureSkipVerify",
+      "Bootstrap",
+      "DNS.Resolvers",
+      "Routing.Type",
+      "Routing.DelegatedRouters",
+      "Ipns.DelegatedPublishers",
+    ],
+    apply: ({ autoConf }) => autoConf.renew(),
+  },
   { paths: ["Experimental.StrategicProviding", "Provide.Enabled"], apply: ({ routing }) => routing.providing.renew() },
   {
     paths: ["Ipns.RepublishPeriod", "Ipns.RecordLifetime", "Ipns.ResolveCacheSize", "Ipns.MaxCacheTTL"],
@@ -158,6 +174,9 @@ export class NetworkConfig {
       }
     }
     this.#parts = whole;
+    await whole.autoConf.renew().catch((error: Error) => {
+      this.#log.write("core", "error", `AutoConf: ${error.message}`);
+    });
   }
 
   end(): void {

@@ -8,6 +8,7 @@ import type { MetadataStore } from "../storage/metadata/store.ts";
 import type { Repo } from "../storage/repo/repo.ts";
 import { settledWithin } from "../util/async/settled_within.ts";
 import type { NodeLog } from "../util/log.ts";
+import { AutoConf } from "./auto_conf.ts";
 import { Bitswap, type BitswapDeps } from "./bitswap/bitswap.ts";
 import { NetworkConfig } from "./follow_config.ts";
 import { HttpSources } from "./http_retrieval/http_sources.ts";
@@ -110,12 +111,14 @@ async function openWith(node: NetworkDeps, live: NetworkConfig): Promise<Network
   });
   const routing = new Routing({ libp2p, repo, blocks, metadata, hostMetadata, shared, pins, filesRoot, log });
   const p2p = new P2p({ libp2p, swarm, log });
+  const autoConf = new AutoConf({ config: repo.config, log, changed: () => renewAuto({ swarm, routing }) });
   const router = routerOf(libp2p);
   const pubsub = router && new Pubsub({ libp2p, router, log, patches });
   const close = once(async () => {
     live.end();
     blocks.onNew = undefined;
     const stops = [
+      () => autoConf.stop(),
       () => pubsub?.stop(),
       () => names.goOffline(),
       () => routing.stop(),
@@ -140,12 +143,18 @@ async function openWith(node: NetworkDeps, live: NetworkConfig): Promise<Network
     if (pubsub !== undefined)
       pubsub.discovery = new Discovery({ routing, swarm, connectedSubscribers: (topic) => pubsub.peers(topic).length });
     await names.goOnline({ libp2p, routing, pubsub });
-    await live.begin({ swarm, routing, names, httpSources });
+    await live.begin({ swarm, routing, names, httpSources, autoConf });
   } catch (error) {
     await close();
     throw error;
   }
   return { libp2p, swarm, bitswap, httpSources, routing, pubsub, p2p, close };
+}
+
+/** The word `auto` stands for other things than before. */
+async function renewAuto({ swarm, routing }: Pick<Network, "swarm" | "routing">): Promise<void> {
+  swarm.keepers.renewBootstrap();
+  await routing.renewRouter();
 }
 
 /** `Bitswap` of the configuration. */

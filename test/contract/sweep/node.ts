@@ -49,7 +49,11 @@ const node: Sweep = {
     bool: { call: "config?arg=Swept&arg=true&bool=true", shows: /"Value":true/ },
     json: { call: "config?arg=Swept&arg=[1]&json=true", shows: /"Value":\[1\]/ },
     "expand-auto": {
-      before: ['config?arg=Routing.DelegatedRouters&arg=["auto"]&json=true'],
+      before: [
+        // Where nobody listens.
+        'config?arg=AutoConf.URL&arg="http://127.0.0.1:9"&json=true',
+        'config?arg=Routing.DelegatedRouters&arg=["auto"]&json=true',
+      ],
       call: "config?arg=Routing.DelegatedRouters&expand-auto=true",
       shows: /"Value":\[\]/,
     },

@@ -18,9 +18,7 @@ const DEFAULT_TIMEOUT_MS = 10_000;
 /** @param resolvers read at each lookup @param timeoutMs for a request over HTTPS */
 export function createTxtLookup(resolvers: () => Resolvers, timeoutMs = DEFAULT_TIMEOUT_MS): LookupTxt {
   return (name, signal) => {
-    // Later versions of the reference write `auto` for resolvers that they look up: here, those that are built in.
-    const configured = Object.entries(resolvers()).filter(([, address]) => address !== "auto");
-    const url = resolverOf(name, { ...domainResolvers, ...Object.fromEntries(configured) });
+    const url = resolverOf(name, { ...domainResolvers, ...resolvers() });
     return url === "" ? fromSystem(name, signal) : fromUrl(url, name, timeoutMs, signal);
   };
 }

@@ -5,6 +5,7 @@ import { type PeerId, parsePeerId } from "../../formats/peer_id.ts";
 import { decodeKey, type Key } from "../../storage/keystore/key.ts";
 import { type Keystore, self } from "../../storage/keystore/keystore.ts";
 import type { MetadataStore } from "../../storage/metadata/store.ts";
+import { type AutoValues, builtIn, expandedResolvers } from "../../storage/repo/auto_values.ts";
 import type { Repo } from "../../storage/repo/repo.ts";
 import type { WorkShares } from "../../storage/shared/work_shares.ts";
 import { failure, NodeError } from "../../util/errors.ts";
@@ -16,7 +17,7 @@ import type { IpnsRecord } from "../ipns_record/record.ts";
 import { nextSequence, signRecord } from "../ipns_record/sign.ts";
 import { formatTimestamp, timestampAfter } from "../ipns_record/timestamp.ts";
 import { NameCache } from "./cache.ts";
-import { createTxtLookup } from "./dns_txt.ts";
+import { createTxtLookup, type Resolvers } from "./dns_txt.ts";
 import { type DnslinkOptions, type ResolvedPath, recursionExceeded, resolveDnslink } from "./dnslink.ts";
 import type { IpnsPubsub } from "./ipns_pubsub.ts";
 import { type PublishedRecord, PublishedRecords } from "./published_records.ts";
@@ -108,7 +109,7 @@ export class Names {
     this.#resolver = {
       records: (name, options) => this.#records(name, options),
       requireServed,
-      lookUp: createTxtLookup(() => repo.config.value("DNS.Resolvers") ?? {}),
+      lookUp: createTxtLookup(() => resolversIn(repo)),
       fixed: parseNameMap(process.env.IPFS_NS_MAP ?? ""),
     };
   }
@@ -346,6 +347,11 @@ export class Names {
 }
 
 /** Of two records the one with the higher sequence number; the first when they are equal. */
+function resolversIn({ config }: Pick<Repo, "config">): Resolvers {
+  const { auto = builtIn } = config as { readonly auto?: AutoValues };
+  return expandedResolvers(config.value("DNS.Resolvers") ?? {}, auto["DNS.Resolvers"]) as Resolvers;
+}
+
 function latest(one: IpnsRecord | undefined, other: IpnsRecord | undefined): IpnsRecord | undefined {
   return other !== undefined && (one === undefined || other.sequence > one.sequence) ? other : one;
 }

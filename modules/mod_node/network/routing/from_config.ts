@@ -1,4 +1,5 @@
 /** The router that `Routing` of the configuration asks for. */
+import { AUTO, type AutoValues, builtIn, expandedList } from "../../storage/repo/auto_values.ts";
 import type { Repo } from "../../storage/repo/repo.ts";
 import { NodeError } from "../../util/errors.ts";
 import type { NodeLog } from "../../util/log.ts";
@@ -11,7 +12,7 @@ import { Endpoint, type Fetch, parseRouterUrl, type Resource } from "./http/endp
 import { httpRouter } from "./http/http_router.ts";
 import { type Method, only, type Router } from "./router.ts";
 
-type Config = Pick<Repo["config"], "value">;
+type Config = Pick<Repo["config"], "value"> & { readonly auto?: AutoValues };
 
 export interface RouterDeps {
   readonly config: Config;
@@ -28,8 +29,6 @@ interface RoutingType {
 
 /** Milliseconds for a router over HTTP among others, as in Kubo. */
 const HTTP_TIMEOUT_MS = 15_000;
-/** What later versions of the reference write for lists that they look up. No list is looked up here: it stands for none. */
-const AUTO = "auto";
 
 const onlyDht = (modes: DhtModes): RoutingType => ({
   modes: () => modes,
@@ -51,10 +50,15 @@ const withHttp = (modes: DhtModes): RoutingType => ({
   },
 });
 
+const saysAuto = (config: Config): boolean =>
+  (["Routing.DelegatedRouters", "Ipns.DelegatedPublishers"] as const).some((key) => config.value(key)?.includes(AUTO));
+
 const delegated: RoutingType = {
   modes: () => undefined,
   router(deps) {
     if (delegatedRouters(deps).length > 0) return withHttp(undefined).router({ ...deps, dhts: undefined });
+    // What the word stands for may come later.
+    if (saysAuto(deps.config)) return {};
     throw new NodeError(
       "no delegated routers or publishers configured for 'delegated' routing mode: name some in Routing.DelegatedRouters or Ipns.DelegatedPublishers",
     );
@@ -92,6 +96,16 @@ const types: Readonly<Record<string, RoutingType>> = {
   custom,
 };
 
+/** What others write into the document of `AutoConf` is left out where it is none. */
+function isRouterUrl(text: string): boolean {
+  try {
+    parseRouterUrl(text);
+    return true;
+  } catch {
+    return false;
+  }
+}
+
 const usesGateways = (config: Config): boolean => config.value("HTTPRetrieval.Enabled") !== false;
 
 function typeOf(config: Config): RoutingType {
@@ -113,9 +127,11 @@ export const configuredRouter = (deps: RouterDeps): Router => typeOf(deps.config
 /** Those of `Routing.DelegatedRouters` and `Ipns.DelegatedPublishers`, one for each place. @throws NodeError */
 function delegatedRouters({ config, ...deps }: RouterDeps): readonly Router[] {
   const places = new Map<string, { readonly endpoint: Endpoint; readonly methods: Set<Method> }>();
-  const add = (texts: readonly string[] | null, byResource: Readonly<Record<Resource, Method | undefined>>) => {
-    for (const text of texts ?? []) {
-      if (text === AUTO) continue;
+  const add = (
+    key: "Routing.DelegatedRouters" | "Ipns.DelegatedPublishers",
+    byResource: Readonly<Record<Resource, Method | undefined>>,
+  ) => {
+    for (const text of expandedList(config.value(key) ?? [], (config.auto ?? builtIn)[key].filter(isRouterUrl))) {
       const url = parseRouterUrl(text);
       const place = places.get(url.base) ?? { endpoint: new Endpoint(url, deps), methods: new Set() };
       places.set(url.base, place);
@@ -123,8 +139,8 @@ function delegatedRouters({ config, ...deps }: RouterDeps): readonly Router[] {
       for (const method of asked) if (method !== undefined) place.methods.add(method);
     }
   };
-  add(config.value("Routing.DelegatedRouters"), { providers: "findProviders", peers: "findPeer", ipns: "search" });
-  add(config.value("Ipns.DelegatedPublishers"), { providers: undefined, peers: undefined, ipns: "put" });
+  add("Routing.DelegatedRouters", { providers: "findProviders", peers: "findPeer", ipns: "search" });
+  add("Ipns.DelegatedPublishers", { providers: undefined, peers: undefined, ipns: "put" });
   return [...places.values()].map(({ endpoint, methods }) =>
     only(
       httpRouter(endpoint, () => usesGateways(config)),

@@ -1,32 +1,44 @@
 /** The list `Bootstrap` of the configuration. Who changes it has the swarm go by it. */
 
-import { AUTO } from "../../storage/repo/auto_values.ts";
+import { AUTO, type AutoValues, builtIn, expandedList } from "../../storage/repo/auto_values.ts";
 import type { ConfigFile } from "../../storage/repo/config.ts";
 import { bootstrapPeers } from "../../storage/repo/defaults.ts";
 import { NodeError } from "../../util/errors.ts";
 import { byPeer, type PeerAddress, parseMultiaddr, splitPeer, withPeer } from "./multiaddr.ts";
 
-type BootstrapConfig = Pick<ConfigFile, "value" | "update">;
+type BootstrapConfig = Pick<ConfigFile, "value" | "update"> & { readonly auto?: AutoValues };
 
 const KEY = "Bootstrap";
 
-const expanded = (texts: readonly string[] | null): readonly string[] =>
-  (texts ?? []).flatMap((text) => (text === AUTO ? bootstrapPeers : [text]));
+const expanded = ({ auto = builtIn }: BootstrapConfig, texts: readonly string[] | null): readonly string[] =>
+  expandedList(texts ?? [], auto.Bootstrap.filter(isPeer));
+
+/** What others write into the document of `AutoConf` is left out where it is no address of a peer. */
+function isPeer(text: string): boolean {
+  try {
+    splitPeer(parseMultiaddr(text));
+    return true;
+  } catch {
+    return false;
+  }
+}
 
 const normalized = (text: string): string => parseMultiaddr(text).toString();
 
 /** Normalized, without duplicates, grouped by peer. */
-function grouped(texts: readonly string[] | null): readonly string[] {
-  const peers = byPeer([...new Set(expanded(texts).map(normalized))].map((text) => splitPeer(parseMultiaddr(text))));
+function grouped(config: BootstrapConfig, texts: readonly string[] | null): readonly string[] {
+  const peers = byPeer(
+    [...new Set(expanded(config, texts).map(normalized))].map((text) => splitPeer(parseMultiaddr(text))),
+  );
   return peers.flatMap(({ id, addresses }) => addresses.map((address) => withPeer(address, id).toString()));
 }
 
 /** The list, normalized. @throws NodeError for an entry that is no address of a peer */
-export const listBootstrap = (config: BootstrapConfig): readonly string[] => grouped(config.value(KEY));
+export const listBootstrap = (config: BootstrapConfig): readonly string[] => grouped(config, config.value(KEY));
 
 /** @throws NodeError for an entry that is no address of a peer */
 export const bootstrapAddresses = (config: BootstrapConfig): readonly PeerAddress[] =>
-  expanded(config.value(KEY)).map((text) => splitPeer(parseMultiaddr(text)));
+  expanded(config, config.value(KEY)).map((text) => splitPeer(parseMultiaddr(text)));
 
 /**
  * Adds peers at the front; one that is in the list already, in whatever form, moves there. Returns them as given.
@@ -35,11 +47,11 @@ export const bootstrapAddresses = (config: BootstrapConfig): readonly PeerAddres
  */
 export async function addBootstrap(config: BootstrapConfig, texts: readonly string[]): Promise<readonly string[]> {
   if (texts.length === 0) throw new NodeError("no bootstrap peers to add");
-  // It stands for those that are built in, and stays a word in the file.
+  // It stays a word in the file.
   if (texts.includes(AUTO)) return addAuto(config, texts);
   for (const text of texts) requirePeer(text);
   const first = unique(texts);
-  await config.update(KEY, (before) => [...unique([...first.values(), ...expanded(before)]).values()]);
+  await config.update(KEY, (before) => [...unique([...first.values(), ...expanded(config, before)]).values()]);
   return [...first.values()];
 }
 
@@ -54,7 +66,7 @@ async function addAuto(config: BootstrapConfig, texts: readonly string[]): Promi
   return texts;
 }
 
-/** The list as it is written, with the word `auto` where it stands for those that are built in. */
+/** The list as it is written, with the word `auto` where it stands for others. */
 export const writtenBootstrap = (config: BootstrapConfig): readonly string[] => config.value(KEY) ?? [];
 
 /** The first text of each address, by its normalized form. */
@@ -84,7 +96,7 @@ export async function removeBootstrap(config: BootstrapConfig, texts: readonly s
   const isRemoved = (text: string) => unwanted.has(text) || unwanted.has(`/p2p/${peerOf(text)}`);
   let removed: readonly string[] = [];
   await config.update(KEY, (before) => {
-    const all = grouped(before);
+    const all = grouped(config, before);
     removed = all.filter(isRemoved);
     return all.filter((text) => !isRemoved(text));
   });
@@ -95,7 +107,7 @@ export async function removeBootstrap(config: BootstrapConfig, texts: readonly s
 export async function clearBootstrap(config: BootstrapConfig): Promise<readonly string[]> {
   let removed: readonly string[] = [];
   await config.update(KEY, (before) => {
-    removed = grouped(before);
+    removed = grouped(config, before);
     return null;
   });
   return removed;

@@ -3,7 +3,9 @@ import { readFile, rm, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { NodeError } from "../../util/errors.ts";
 import { uniqueName, writeAtomically } from "./atomic_file.ts";
-import { withoutAuto } from "./auto_values.ts";
+import { AUTO, type AutoValues, autoKeys, autoValues, withoutAuto } from "./auto_values.ts";
+import { AutoConfCache } from "./autoconf/cache.ts";
+import type { AutoConfDocument } from "./autoconf/document.ts";
 import {
   type Current,
   changedAt,
@@ -30,6 +32,8 @@ import { type ConfigPath, type ConfigValue, configKeys, type Document, decodeCon
 import { keepSecrets, privateKeyPath, requireShown, withoutSecrets } from "./secrets.ts";
 
 const fileMode = 0o600;
+/** Where the word `auto` is looked up unless `AutoConf.URL` says another place, as in Kubo. */
+export const AUTO_CONF_URL = "https://conf.ipfs-mainnet.org/autoconf.json";
 /** Of the names of files with the document as it was before a change. */
 export const copyPrefix = "config-pre-";
 
@@ -50,9 +54,9 @@ export interface ConfigReading {
   readonly expandAuto?: boolean | undefined;
 }
 
-function read(document: JsonObject, { rules, expandAuto }: ConfigReading): JsonObject {
+function read(document: JsonObject, auto: () => AutoValues, { rules, expandAuto }: ConfigReading): JsonObject {
   const shown = rules === "0.43" ? withNulls(document, Object.keys(configKeys)) : document;
-  return expandAuto === true ? withoutAuto(shown) : shown;
+  return expandAuto === true ? withoutAuto(shown, auto()) : shown;
 }
 
 export class ConfigFile {
@@ -63,6 +67,7 @@ export class ConfigFile {
   #typed: Document;
   #later: LaterSettings;
   readonly #started: LaterSettings;
+  #autoConf: AutoConfDocument | undefined;
   /** The file as it was last read or written by this process. */
   #text: string;
   /** Ends when the last change has ended. */
@@ -88,7 +93,9 @@ export class ConfigFile {
   static async open(folder: string, overrides: ConfigOverrides = {}): Promise<ConfigFile> {
     const path = join(folder, "config");
     try {
-      return new ConfigFile(folder, await readFile(path, "utf8"), overrides);
+      const config = new ConfigFile(folder, await readFile(path, "utf8"), overrides);
+      await config.readAutoConf();
+      return config;
     } catch (error) {
       if (!(error instanceof NodeError)) throw error;
       throw new NodeError(`${error.message}: mend ${path}, or put back a copy of it`, { cause: error });
@@ -109,6 +116,27 @@ export class ConfigFile {
   value<P extends ConfigPath>(path: P): ConfigValue<P> {
     const override = this.#overrides[path] ?? this.#later.overrides[path];
     return override === undefined ? valueAt(this.#typed, path) : (override as ConfigValue<P>);
+  }
+
+  /** What the word `auto` stands for. */
+  get auto(): AutoValues {
+    return autoValues(this.#autoConf, this.value("Routing.Type"));
+  }
+
+  /** Whether it stands anywhere. */
+  get saysAuto(): boolean {
+    return autoKeys.some((path) => Object.values(this.value(path) ?? {}).includes(AUTO));
+  }
+
+  /** The documents that were fetched from `AutoConf.URL` as it is now. */
+  get autoConfCache(): AutoConfCache {
+    return new AutoConfCache(this.#folder, this.value("AutoConf.URL") || AUTO_CONF_URL);
+  }
+
+  /** Goes by the newest of these documents; by what is built in without any, and where `AutoConf` is off. */
+  async readAutoConf(): Promise<void> {
+    const isWanted = this.saysAuto && this.value("AutoConf.Enabled") !== false;
+    this.#autoConf = isWanted ? (await this.autoConfCache.read())?.document : undefined;
   }
 
   /** Hands changes of any of these keys to `apply`, until the function that this gives is called. */
@@ -150,6 +178,7 @@ export class ConfigFile {
     return this.#queued(async () => {
       const text = await readFile(this.path, "utf8");
       if (text !== this.#text) this.#take(readConfig(text), text);
+      await this.readAutoConf();
       return this.#inForce.apply();
     });
   }
@@ -157,7 +186,11 @@ export class ConfigFile {
   /** The value of the file at a dotted path. @throws NodeError as the command `config` */
   async get(path: string, reading: ConfigReading = {}): Promise<unknown> {
     requireShown(path);
-    return shownAt(read((await this.#read()).document, reading), path, reading.rules);
+    return shownAt(
+      read((await this.#read()).document, () => this.auto, reading),
+      path,
+      reading.rules,
+    );
   }
 
   /**
@@ -197,7 +230,7 @@ export class ConfigFile {
 
   /** The whole file without secrets, with sorted keys. */
   async show(reading: ConfigReading = {}): Promise<JsonObject> {
-    return sorted(withoutSecrets(read((await this.#read()).document, reading))) as JsonObject;
+    return sorted(withoutSecrets(read((await this.#read()).document, () => this.auto, reading))) as JsonObject;
   }
 
   /**
@@ -278,6 +311,7 @@ export class ConfigFile {
     this.#typed = typed;
     this.#later = later;
     this.#text = text;
+    await this.readAutoConf();
     await this.#inForce.apply();
   }
 

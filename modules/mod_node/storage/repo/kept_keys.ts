@@ -8,9 +8,6 @@ import { laterKeys } from "./later_keys.ts";
 const sameAlways = "Nothing to choose: ";
 
 export const keptKeys: Readonly<Record<string, string>> = {
-  "AutoConf.URL": "Nothing is fetched: `auto` stands for what is built in.",
-  "AutoConf.RefreshInterval": "Nothing is fetched: `auto` stands for what is built in.",
-  "AutoConf.TLSInsecureSkipVerify": "Nothing is fetched: `auto` stands for what is built in.",
   AutoTLS: "No certificate is got for addresses of the swarm; those for HTTP come by `acme_hosts` of the module host.",
   "Datastore.BlockKeyCacheSize": "The block store has an index of its own.",
   "Datastore.WriteThrough": `${sameAlways}blocks are always written through.`,

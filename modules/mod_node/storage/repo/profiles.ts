@@ -130,7 +130,7 @@ export const profiles: Readonly<Record<string, Profile>> = {
     changes: { "Provide.Enabled": to(true), "Provide.DHT.Interval": to("22h0m0s") },
   },
   "autoconf-on": {
-    help: "What is built in for bootstrap peers and resolvers, and no delegated routers: the word `auto`, as Kubo writes it.",
+    help: "The word `auto` for bootstrap peers, resolvers and delegated routers: what it stands for is looked up (`AutoConf.URL`).",
     changes: {
       Bootstrap: to([AUTO]),
       "DNS.Resolvers": to({ ".": AUTO }),

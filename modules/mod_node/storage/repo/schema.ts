@@ -3,6 +3,7 @@
  * decoder and the reference page are derived from this table.
  */
 import { NodeError } from "../../util/errors.ts";
+import { autoConfKeys } from "./autoconf/keys.ts";
 import { type ConfigKey, experiment, key, laterSections, structNames } from "./config_key.ts";
 import { bootstrapPeers, defaultAddresses, defaultSpec } from "./defaults.ts";
 import { importKeys } from "./import_keys.ts";
@@ -114,7 +115,7 @@ export const configKeys = {
     "live",
     texts,
     undefined,
-    "URLs of routers over HTTP that are asked with `auto`, `autoclient` and `delegated`: `https://HOST`, or `https://HOST/routing/v1/providers` (`peers`, `ipns`) for that alone. The word `auto` stands for none.",
+    "URLs of routers over HTTP that are asked with `auto`, `autoclient` and `delegated`: `https://HOST`, or `https://HOST/routing/v1/providers` (`peers`, `ipns`) for that alone.",
   ),
   "Routing.Routers": key(
     "live",
@@ -140,7 +141,7 @@ export const configKeys = {
     "live",
     texts,
     undefined,
-    "URLs of routers over HTTP that names are published to as well, with `auto`, `autoclient` and `delegated`. The word `auto` stands for none.",
+    "URLs of routers over HTTP that names are published to as well, with `auto`, `autoclient` and `delegated`.",
   ),
   Bootstrap: key("live", texts, bootstrapPeers, "Peers that are dialled at the start."),
   "Gateway.HTTPHeaders": key(
@@ -279,12 +280,7 @@ export const configKeys = {
     {},
     "Domain with a dot at its end to the `https://` URL of its resolver, or to nothing for the system's.",
   ),
-  "AutoConf.Enabled": key(
-    "live",
-    flag,
-    undefined,
-    "False: `auto` cannot be added to the bootstrap list. Nothing is fetched in either case: `auto` stands for what is built in.",
-  ),
+  ...autoConfKeys,
   "Migration.DownloadSources": key("none", texts, [], "Read and kept, without effect."),
   "Migration.Keep": key("none", text, "", "Read and kept, without effect."),
   "Provider.Strategy": key("none", text, "", "Not used."),

@@ -57,7 +57,9 @@ test("a document that replaces the present one leaves what it does not say", asy
   await set("Import", null);
 });
 
-test("auto is shown as it is written, or as what it stands for; nothing is looked up for it", async () => {
+test("auto is shown as it is written, or as what it stands for, which is built in until it was looked up", async () => {
+  // Where nobody listens.
+  await set("AutoConf.URL", "http://127.0.0.1:9");
   await host.value("config/profile/apply?arg=autoconf-on");
   assert.deepEqual(await host.value("bootstrap/list"), { Peers: ["auto"] });
   const { Peers: peers } = await host.value("bootstrap/list?expand-auto=true");

@@ -6,6 +6,7 @@ import { raw } from "#node/formats/cid/codecs.ts";
 import type { LowLevelNode } from "#node/low_level_node.ts";
 import { NameCache } from "#node/network/ipns/cache.ts";
 import type { ConfigPath } from "#node/storage/repo/schema.ts";
+import { autoConf, autoConfServer } from "#test/support/network/auto_conf_server.ts";
 import {
   add,
   known,
@@ -275,4 +276,27 @@ test("without Bitswap.ServerEnabled peers get nothing, from the change on", asyn
   await set("Bitswap.ServerEnabled", true, b.node);
   const given = await a.node.blocks.get(await add(b, "given away"), { signal: soon() });
   assert.ok(Buffer.from(given).includes("given away"));
+});
+
+test("what the word auto stands for is fetched while the node runs, and counts at once", async () => {
+  await using server = await autoConfServer(autoConf(1, [`${addressesOf(b)[0]}/p2p/${b.id}`]));
+  await disconnect();
+  await set("AutoConf.TLSInsecureSkipVerify", false);
+  await set("AutoConf.RefreshInterval", "1s");
+  await set("AutoConf.URL", server.url);
+  await set("Routing.Type", "auto");
+  assert.equal(server.asked.length, 0);
+  await set("Bootstrap", ["auto"]);
+  await until(connected);
+  await set("Routing.DelegatedRouters", ["auto"]);
+  server.answer = autoConf(2, []);
+  await until(() => a.node.repo.config.auto.Bootstrap.length === 0);
+  await set("AutoConf.Enabled", false);
+  const asked = server.asked.length;
+  await set("Routing.DelegatedRouters", []);
+  await set("Bootstrap", []);
+  await set("AutoConf.Enabled", null);
+  await set("Routing.Type", "dht");
+  assert.equal(server.asked.length, asked);
+  await disconnect();
 });

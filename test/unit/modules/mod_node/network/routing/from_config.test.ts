@@ -39,13 +39,14 @@ test("what a router over HTTP is asked goes by the end of its URL", () => {
   assert.deepEqual(methodsOf({ Type: "delegated" }, publisher), ["put"]);
 });
 
-test("without routers over HTTP, and with the word auto for them, auto is the DHT alone; delegated is refused", () => {
+test("without routers over HTTP, and with the word auto before it is known what it stands for, auto is the DHT alone; delegated is refused unless that word is there", () => {
   for (const Type of ["", "auto", "autoclient"]) {
     const { config, make } = opened({ Type, DelegatedRouters: ["auto"] }, { DelegatedPublishers: ["auto"] });
     assert.deepEqual(Object.keys(make()).sort(), ["canProvide"]);
     assert.notEqual(dhtModes(config), undefined);
   }
-  assert.throws(opened({ Type: "delegated", DelegatedRouters: ["auto"] }).make, {
+  assert.deepEqual(opened({ Type: "delegated", DelegatedRouters: ["auto"] }).make(), {});
+  assert.throws(opened({ Type: "delegated" }).make, {
     message: /^no delegated routers or publishers configured for 'delegated' routing mode: name some in Routing/,
   });
 });
