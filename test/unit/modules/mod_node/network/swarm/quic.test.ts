@@ -6,7 +6,9 @@ import { writeFile } from "node:fs/promises";
 import { registerHooks } from "node:module";
 import { join } from "node:path";
 import { type TestContext, test } from "node:test";
-import type { Stream } from "@libp2p/interface";
+import { quic } from "@chainsafe/libp2p-quic";
+import { generateKeyPair } from "@libp2p/crypto/keys";
+import type { Stream, Upgrader } from "@libp2p/interface";
 import { parseMultiaddr } from "#node/network/swarm/multiaddr.ts";
 import { pause, resume } from "#node/network/swarm/stream_backpressure.ts";
 import { eventually } from "#test/support/eventually.ts";
@@ -128,6 +130,22 @@ test("handshakes that stand still keep nobody out", async (t) => {
   assert.equal(c.swarm.connections().length, 1);
   leave.abort(new Error("enough"));
   await assert.rejects(stalled, { message: "enough" });
+});
+
+test("a hundred handshakes that stand still keep nobody out, either", async (t) => {
+  await using a = await startPeer({ config });
+  await using c = await startPeer();
+  const deaf = await deafAddress(t, a);
+  const leave = new AbortController();
+  t.after(() => leave.abort());
+  const transport = quic()({ privateKey: await generateKeyPair("Ed25519"), logger: c.swarm.libp2p.logger });
+  // None of them is ever upgraded.
+  const upgrader = {} as Upgrader;
+  const stalled = Array.from({ length: 100 }, () => transport.dial(deaf.address, { signal: leave.signal, upgrader }));
+  void Promise.allSettled(stalled);
+  await eventually("each has begun", () => deaf.came() >= 100);
+  await connectTo(c, a);
+  assert.equal(c.swarm.connections().length, 1);
 });
 
 test("filters and limits hold for QUIC", async () => {
