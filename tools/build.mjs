@@ -95,7 +95,10 @@ async function buildProgram() {
     banner: { js: "(function (require, importMeta, importLate) { let parts;" },
     footer: { js: "return parts; })" },
     define: { "import.meta.resolve": "importMeta.resolve" },
-    plugins: [{ name: "places", setup: keepPlaces }],
+    plugins: [
+      { name: "places", setup: keepPlaces },
+      { name: "late types", setup: loadTypesLate },
+    ],
     write: false,
   });
   const text = outputFiles[0].text;
@@ -126,6 +129,16 @@ function keepPlaces({ onLoad }) {
       .replaceAll("import.meta.url", `new URL(${place}, importMeta.url).href`)
       .replaceAll(late, "$1importLate(");
     return contents === text ? undefined : { contents, loader: path.endsWith(".ts") ? "ts" : "js" };
+  });
+}
+
+/** Koa asks for names of media types, of which there are thousands, when something is asked of it: few answers need them. */
+function loadTypesLate({ onLoad }) {
+  onLoad({ filter: /[\\/]koa[\\/]lib[\\/](request|response)\.js$/ }, ({ path }) => {
+    const found = /^const (\w+) = (require\('(?:accepts|type-is|mime-types)'\)(?:\.\w+)?);?$/gm;
+    const text = readFileSync(path, "utf8");
+    if (text.match(found)?.length !== 2) throw new Error(`${path} is not as it was: see which packages it loads`);
+    return { contents: text.replaceAll(found, "const $1 = (...given) => $2(...given);"), loader: "js" };
   });
 }
 

@@ -19,15 +19,23 @@ const MAX_AGE_MS = 60 * 86_400_000;
 const CHECKSUM_BYTES = 4;
 
 const filename = fileURLToPath(new URL("program.js", import.meta.url));
-const kept = keptFile();
-const cachedData = kept === undefined ? undefined : read(kept);
-const source = readFileSync(filename, "latin1");
-const script = new Script(source, cachedData === undefined ? { filename } : { filename, cachedData });
-const parts = script.runInThisContext()(createRequire(import.meta.url), import.meta, (name) => import(name));
+const parts = load();
 
-if (kept !== undefined && isMainThread && (cachedData === undefined || script.cachedDataRejected)) {
-  setTimeout(keep, KEPT_AFTER_MS).unref();
-  process.once("exit", keep);
+/** What is read here is not held beyond it. */
+function load() {
+  const kept = keptFile();
+  const cachedData = kept === undefined ? undefined : read(kept);
+  const source = readFileSync(filename, "latin1");
+  const script = new Script(source, cachedData === undefined ? { filename } : { filename, cachedData });
+  if (kept !== undefined && isMainThread && (cachedData === undefined || script.cachedDataRejected)) {
+    const keepOnce = () => {
+      process.removeListener("exit", keepOnce);
+      keep(script, kept);
+    };
+    setTimeout(keepOnce, KEPT_AFTER_MS).unref();
+    process.once("exit", keepOnce);
+  }
+  return script.runInThisContext()(createRequire(import.meta.url), import.meta, (name) => import(name));
 }
 
 /** What a source exports; the first call evaluates it. */
@@ -56,8 +64,7 @@ function read(file) {
   }
 }
 
-function keep() {
-  process.removeListener("exit", keep);
+function keep(script, kept) {
   const made = `${kept}.${process.pid}`;
   try {
     const data = script.createCachedData();
