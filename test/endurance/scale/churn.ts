@@ -7,7 +7,8 @@ import type { Disturbance } from "./disturbances.ts";
 import { History } from "./history.ts";
 import { Hosts } from "./hosts.ts";
 import { grown, line } from "./leaks/growth.ts";
-import { type Figures, heldBy, StoreFigures } from "./leaks/held.ts";
+import { type Figures, GIVING_BACK, heldBy, StoreFigures } from "./leaks/held.ts";
+import { type Leak, leaking } from "./leaks/plant.ts";
 import { disturbed, Load } from "./load.ts";
 import { EMPTY_DIRECTORY, observe } from "./observe.ts";
 import { Pace } from "./pace.ts";
@@ -21,6 +22,8 @@ export interface ChurnOptions {
   readonly hosts: number;
   readonly next: (random: Random) => Disturbance;
   readonly report: (line: string) => void;
+  /** Hosts, by name, that leak on purpose: `LEAK_RATE` MiB in a minute. */
+  readonly leaks?: Readonly<Record<string, Leak>>;
 }
 
 export interface ChurnResult {
@@ -28,8 +31,10 @@ export interface ChurnResult {
   readonly refused: number;
   /** Of those, while no engine was disturbed: the machine was too busy for the database to answer in time. */
   readonly slowed: number;
-  /** What is wrong with answers, and what grew. */
+  /** What is wrong with answers, and with what was left in the store. */
   readonly wrong: readonly string[];
+  /** What grew. */
+  readonly grown: readonly string[];
 }
 
 const MINUTE_MS = 60_000;
@@ -38,12 +43,17 @@ const CALLS = 12;
 /** What is kept of the log, as the time is short. */
 const KEPT_COMMITS = 500;
 const KEPT_SECONDS = 30;
+/** MiB in a minute: of 1.4 GiB a day an operator should hear. */
+const LEAK_RATE = 1;
 
 export async function churnHosts(options: ChurnOptions): Promise<ChurnResult> {
-  const { folder, store, seed, minutes, report } = options;
+  const { folder, store, seed, minutes, report, leaks = {} } = options;
   const random = new Random(seed);
   const history = new History();
-  const hosts = new Hosts(folder, store, [`--import=${new URL("leaks/tell.ts", import.meta.url)}`]);
+  const hosts = new Hosts(folder, store, {
+    flags: [`--import=${new URL("leaks/tell.ts", import.meta.url)}`],
+    env: (name) => ({ ...GIVING_BACK, ...(leaks[name] && leaking(leaks[name], LEAK_RATE)) }),
+  });
   using pace = new Pace(store.sql);
   const works = new Works(history, random, { hosts: () => hosts.all, collecting: true, pace });
   await using figures = new StoreFigures(store);
@@ -77,7 +87,12 @@ export async function churnHosts(options: ChurnOptions): Promise<ChurnResult> {
     await hosts[Symbol.asyncDispose]();
   }
   const { acknowledged, wrong } = history;
-  const leaks = [...looks].flatMap(([who, found]) => grown(who, found));
   const { faults } = wrong.length === 0 ? await auditStore(folder, store) : { faults: [] };
-  return { acknowledged, refused: works.refused, slowed: works.slowed, wrong: [...wrong, ...leaks, ...faults] };
+  return {
+    acknowledged,
+    refused: works.refused,
+    slowed: works.slowed,
+    wrong: [...wrong, ...faults],
+    grown: [...looks].flatMap(([who, found]) => grown(who, found)),
+  };
 }

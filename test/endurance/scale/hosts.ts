@@ -6,21 +6,27 @@ import { eventually } from "#test/support/eventually.ts";
 import { apiOffline, RpcServer } from "#test/support/rpc_server.ts";
 import type { Host } from "./works.ts";
 
+export interface HostsOptions {
+  /** Of Node. */
+  readonly flags?: readonly string[];
+  /** More of the environment of a host. */
+  readonly env?: (name: string) => NodeJS.ProcessEnv;
+}
+
 /** They end with the process that started them. */
 export class Hosts implements AsyncDisposable {
   readonly #folder: string;
   readonly #store: StoreSettings;
-  /** Flags of Node. */
-  readonly #flags: readonly string[];
+  readonly #options: HostsOptions;
   readonly #hosts = new Map<string, Host>();
   readonly #end = () => {
     for (const { server } of this.#hosts.values()) void server.kill();
   };
 
-  constructor(folder: string, store: StoreSettings, flags: readonly string[] = []) {
+  constructor(folder: string, store: StoreSettings, options: HostsOptions = {}) {
     this.#folder = folder;
     this.#store = store;
-    this.#flags = flags;
+    this.#options = options;
     process.once("exit", this.#end);
   }
 
@@ -41,8 +47,9 @@ export class Hosts implements AsyncDisposable {
   async start(name: string): Promise<Host> {
     const folder = this.folderOf(name);
     await mkdir(folder, { recursive: true });
-    const env = { ...apiOffline, MODHOST_NODE_STORE: JSON.stringify(this.#store) };
-    const server = await RpcServer.start({ folder, env, nodeFlags: this.#flags });
+    const { flags = [], env: more = () => ({}) } = this.#options;
+    const env = { ...apiOffline, MODHOST_NODE_STORE: JSON.stringify(this.#store), ...more(name) };
+    const server = await RpcServer.start({ folder, env, nodeFlags: flags });
     try {
       const { ID: id } = await idOf(server);
       const host = { name, id, server };

@@ -1,9 +1,10 @@
 /**
- * `npm run test:scale -- [--cycles 100 | --minutes 10] [--hosts 3] [--seed N] [--kills | --faults]`: hosts on one store are used at the same
+ * `npm run test:scale -- [--cycles 100 | --minutes 10 [--leak]] [--hosts 3] [--seed N] [--kills | --faults]`: hosts on one store are used at the same
  * time through all of them; each cycle kills one of them with -9 and starts it again, every fourth one takes an engine away instead, and one
  * in the middle has PostgreSQL fail over to a standby. `--kills`: the engines are left alone; `--faults`: each cycle takes an engine
  * away. What every host answers is held against one history. `--minutes`: nobody is killed, each minute takes an engine away, and what
- * hosts and the store hold afterwards must not grow.
+ * hosts and the store hold must not grow; memory is looked at from eight minutes on. `--leak`: two of the hosts leak 1 MiB a minute, one in
+ * its heap and one outside, and it is these that must be told of.
  */
 import { rmSync } from "node:fs";
 import { mkdtemp, rm } from "node:fs/promises";
@@ -14,12 +15,14 @@ import { noSharedStore } from "#test/support/engines/shared_store.ts";
 import { Random } from "../fuzz/random.ts";
 import { churnHosts } from "./churn.ts";
 import { Engines } from "./disturbances.ts";
+import type { Leak } from "./leaks/plant.ts";
 import { scaleCycles } from "./scale.ts";
 
 const { values } = parseArgs({
   options: {
     cycles: { type: "string", default: "100" },
     minutes: { type: "string" },
+    leak: { type: "boolean", default: false },
     hosts: { type: "string", default: "3" },
     seed: { type: "string", default: String(Math.floor(Math.random() * 2 ** 31)) },
     kills: { type: "boolean", default: false },
@@ -99,7 +102,9 @@ async function churned(minutes: number): Promise<readonly string[]> {
   const { settings: store } = engines;
   const next = (random: Random) => engines.next(random);
   const hosts = Number(values.hosts);
-  const { acknowledged, refused, slowed, wrong } = await churnHosts({
+  const leaks: Readonly<Record<string, Leak>> = values.leak ? { host1: "heap", host2: "buffers" } : {};
+  const { acknowledged, refused, slowed, wrong, grown } = await churnHosts({
+    leaks,
     folder,
     store,
     seed,
@@ -112,7 +117,17 @@ async function churned(minutes: number): Promise<readonly string[]> {
     `${acknowledged} changes answered with success, ${refused} calls refused with 503 while an engine was away`,
   );
   tellSlowed(slowed);
-  return wrong;
+  if (!values.leak) return [...wrong, ...grown];
+  for (const line of grown) console.log(`found: ${line}`);
+  const isPlanted = (line: string) => /^(host1: (heap|anonymous)|host2: (external|anonymous)) /.test(line);
+  const missed = ["host1: heap", "host2: external"].filter(
+    (leak) => !grown.some((line) => line.startsWith(`${leak} `)),
+  );
+  return [
+    ...wrong,
+    ...grown.filter((line) => !isPlanted(line)),
+    ...missed.map((leak) => `${leak} leaks, and nothing told of it`),
+  ];
 }
 
 function tellSlowed(slowed: number): void {

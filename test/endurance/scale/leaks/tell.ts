@@ -1,9 +1,11 @@
 /** Loaded into a host with `--import`: whoever connects to the socket in its folder is told what its process holds. */
 import { readFile } from "node:fs/promises";
+import { Session } from "node:inspector/promises";
 import { createServer } from "node:net";
 import { isMainThread } from "node:worker_threads";
 import { heapUsed } from "#test/support/heap.ts";
 import { type Held, socketIn } from "./held.ts";
+import { plant } from "./plant.ts";
 
 const folder = process.env.MODHOST_DATA_PATH;
 if (isMainThread && folder !== undefined) {
@@ -12,13 +14,23 @@ if (isMainThread && folder !== undefined) {
     held().then((found) => socket.end(JSON.stringify(found)));
   });
   server.listen(socketIn(folder)).unref();
+  plant();
 }
 
 async function held(): Promise<Held> {
   const heap = await heapUsed();
+  await giveBack();
   const { external, rss } = process.memoryUsage();
   const handles = process.getActiveResourcesInfo();
   const count = (kind: RegExp) => handles.filter((each) => kind.test(each)).length;
   const anonymous = Number(/^RssAnon:\s+(\d+) kB$/m.exec(await readFile("/proc/self/status", "utf8"))?.[1]) * 1024;
   return { heap, external, rss, anonymous, timers: count(/^Timeout$/), sockets: count(/SocketWrap$/) };
+}
+
+/** V8 keeps pages of which it had need at some moment until it is told that memory is short. */
+async function giveBack(): Promise<void> {
+  const session = new Session();
+  session.connect();
+  await session.post("HeapProfiler.collectGarbage");
+  session.disconnect();
 }
