@@ -101,7 +101,11 @@ export class NameTree {
     const own = keys.find(({ id }) => id.toString() === name || id.toCID().toString() === name);
     if (own !== undefined) {
       const tree = await this.#opened(own);
-      return { kind: "directory", facts: await tree.files.withTree({ signal }, async (root) => root.facts), tree };
+      // A root that is not here, or no directory, is told of once somebody looks into it.
+      const facts = await tree.files
+        .withTree({ offline: true, signal }, async (root) => root.facts)
+        .catch(() => undefined);
+      return { kind: "directory", facts, tree };
     }
     const path = await this.#deps.names.resolve(name, { signal }).catch((error: unknown) => {
       throw new FuseError(signal.aborted ? "EINTR" : "ENOENT", { cause: error });

@@ -78,11 +78,13 @@ export class OwnTree {
     );
   }
 
-  /** What is made in it from now on has this form. */
+  /** What is made in it from now on has this form; unless its root cannot be read. */
   async #takeForm(form: CidSettings | undefined, signal: AbortSignal): Promise<void> {
     if (form === undefined) return;
-    const { version, hash } = await this.files.withTree({ signal }, async (root) => root.settings);
-    if (version === form.version && hash.code === form.hash.code) return;
+    const now = await this.files
+      .withTree({ offline: true, signal }, async (root) => root.settings)
+      .catch(() => undefined);
+    if (now === undefined || (now.version === form.version && now.hash.code === form.hash.code)) return;
     await changeCid(this.files, namespacePath("/"), form, { ...this.changing, signal });
   }
 

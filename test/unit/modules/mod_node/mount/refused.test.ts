@@ -56,6 +56,17 @@ describe("who may mount, and who may use what is mounted", { skip }, () => {
     assert.equal(await place.shell("echo here > ipns/local/file; cat ipns/local/file"), "here\n");
   });
 
+  test("a name that stands for a file is there beside the others, whatever Import says, and cannot be listed", async () => {
+    await using place = await MountPlace.make();
+    const node = await place.open();
+    await node.repo.config.set("Import.CidVersion", () => 1);
+    const root = await place.add([["file", bytes("content")]]);
+    await node.names.publish(await node.names.key("self"), `/ipfs/${root}/file`, { offline: true });
+    await node.mounts.mount(place);
+    assert.equal(await place.shell("stat -L -c %F ipns/local"), "directory\n");
+    await assert.rejects(place.shell("ls ipns/local/"), /Input\/output error/);
+  });
+
   for (const allowed of [true, false]) {
     test(`other users ${allowed ? "can use it when Mounts.FuseAllowOther says so" : "cannot use it otherwise"}`, async () => {
       await using place = await MountPlace.make();
