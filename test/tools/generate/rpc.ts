@@ -14,8 +14,13 @@ import { anchor, code, page, prose, table as rows } from "./markdown.ts";
 
 const source = "the declarations of the commands";
 
-/** Page name to text. What came with the level 0.43 is served at both, and stands beside the others. */
-export function rpcPages({ root }: Table): Map<string, string> {
+/**
+ * Page name to text. What came with the level 0.43 is served at both, and stands beside the others; what differs there follows what the
+ * command is at the level 0.9.
+ */
+export function rpcPages(table: Table): Map<string, string> {
+  const { root } = table;
+  const today = table.at("0.43");
   const tops = [...root.children.values()].sort(byPath);
   const groups = tops.filter(({ children }) => children.size > 0);
   const singles = tops.filter(({ children }) => children.size === 0);
@@ -40,7 +45,7 @@ export function rpcPages({ root }: Table): Map<string, string> {
       `${name}.md`,
       page(titleOf(name), source, [
         ...about.filter((text) => text !== "").map(prose),
-        ...nodes.flatMap(documented).map(section),
+        ...nodes.flatMap(documented).map((each) => section(each, today)),
       ]),
     );
   }
@@ -56,8 +61,8 @@ of \`application/symlink\` links. Where an argument may come from the body, each
 The effect of a command is for the scopes of [tokens](../../guides/operate/tokens.md): \`read\` looks, which may fetch and keep what is
 looked at; \`write\` changes what the node has, is told or does for others, ends it, runs a program, or hands out a private key.
 
-What is marked "Since 0.43" is of Kubo 0.43, and served at the level 0.9 as well. What the option \`api_level\` changes of the others is not
-shown here.
+What is marked "Since 0.43" is of Kubo 0.43, and served at the level 0.9 as well. What a command has otherwise where the option \`api_level\` is
+\`"0.43"\` stands below it.
 
 A running host describes all of it, as OpenAPI 3.1, at \`GET /api/openapi.json\`.`;
 
@@ -107,9 +112,9 @@ function commandTable(name: string, commands: readonly Documented[]): string {
 const marks = ({ experimental, deprecated, since }: Pick<Option, "experimental" | "deprecated"> & Dated) =>
   `${since === undefined ? "" : ` Since ${since}.`}${experimental === true ? " Experimental." : ""}${deprecated === true ? " Deprecated." : ""}`;
 
-function section({ path, command }: Documented): string {
-  const { arguments: declared, file, group } = command;
-  const options = { ...command.options, ...group?.options };
+function section({ path, command }: Documented, today: Table): string {
+  const { arguments: declared, file } = command;
+  const options = optionsOf(command);
   const shown = Object.values(options).some(({ hidden }) => hidden !== true);
   const parts = [
     `## ${path}`,
@@ -121,9 +126,43 @@ function section({ path, command }: Documented): string {
     ...(shown ? [optionTable(options)] : []),
     ...(file === undefined ? [] : [bodyOf(file)]),
     answerOf(command),
+    ...differences(path, command, today),
   ];
   return parts.join("\n\n");
 }
+
+const optionsOf = ({ options, group }: Command) => ({ ...options, ...group?.options });
+
+/** What of a command is otherwise at the level 0.43. */
+function differences(path: string, command: Command, today: Table): string[] {
+  const { level } = today;
+  const gone = Object.entries(level.gone).find(([above]) => path === above || path.startsWith(`${above}/`));
+  if (gone !== undefined) {
+    const [, text] = gone;
+    return [`At the level 0.43 it is no more: ${text === undefined ? "404" : `the failure ${code(text)}`}.`];
+  }
+  const entry = today.node(path)?.entry;
+  if (entry === undefined || !isCommand(entry)) return [];
+  const differs = (part: (of: Command) => string) => part(entry) !== part(command);
+  // When one came says nothing of the level.
+  const [before, after] = [command, entry].map((each) =>
+    optionRows(optionsOf(each)).map((row) => row.map((text) => text.replace(/ Since [\d.]+\d\./, ""))),
+  );
+  const known = new Map(before?.map((row) => [row[0], row.join()]));
+  const changed = (after ?? []).filter((row) => known.get(row[0]) !== row.join());
+  const left = (before ?? []).filter(([name]) => after?.every((row) => row[0] !== name));
+  const parts = [
+    ...(differs(({ help }) => help) ? [prose(entry.help)] : []),
+    ...(differs(({ arguments: all }) => argumentTable(all)) ? [argumentTable(entry.arguments)] : []),
+    ...(changed.length > 0 ? [rows(OPTION_HEAD, changed)] : []),
+    ...(left.length > 0 ? [`Without ${left.map(([name]) => name).join(", ")}.`] : []),
+    ...(differs(bodyText) ? [bodyText(entry)] : []),
+    ...(differs(answerOf) ? [answerOf(entry)] : []),
+  ];
+  return parts.length === 0 ? [] : ["**At the level 0.43:**", ...parts];
+}
+
+const bodyText = ({ file }: Command) => (file === undefined ? "No body." : bodyOf(file));
 
 const switchOf = (key: string) =>
   `Needs ${code(key)} of [the node's configuration](../node-config.md): ${code(`modhost rpc config --bool ${key} true`)}.`;
@@ -166,22 +205,23 @@ function argumentTable(declared: readonly Argument[]): string {
   );
 }
 
-function optionTable(options: Readonly<Record<string, Option>>): string {
-  return rows(
-    ["Option", "Type", "Default", "Meaning"],
-    Object.entries(options)
-      .filter(([, { hidden }]) => hidden !== true)
-      .map(([name, option]) => {
-        const { aliases = [], type, help, default: preset } = option;
-        const text = preset === undefined ? "" : typeof preset === "string" ? preset : JSON.stringify(preset);
-        return [
-          [name, ...aliases].map(code).join(", "),
-          type,
-          preset === "" ? "empty" : code(text.replaceAll("\n", "\\n")),
-          `${prose(help)}${marks(option)}`,
-        ];
-      }),
-  );
+const OPTION_HEAD = ["Option", "Type", "Default", "Meaning"];
+
+const optionTable = (options: Readonly<Record<string, Option>>): string => rows(OPTION_HEAD, optionRows(options));
+
+function optionRows(options: Readonly<Record<string, Option>>): string[][] {
+  return Object.entries(options)
+    .filter(([, { hidden }]) => hidden !== true)
+    .map(([name, option]) => {
+      const { aliases = [], type, help, default: preset } = option;
+      const text = preset === undefined ? "" : typeof preset === "string" ? preset : JSON.stringify(preset);
+      return [
+        [name, ...aliases].map(code).join(", "),
+        type,
+        preset === "" ? "empty" : code(text.replaceAll("\n", "\\n")),
+        `${prose(help)}${marks(option)}`,
+      ];
+    });
 }
 
 function bodyOf({ name, help, required, many }: FileArgument): string {

@@ -2,9 +2,11 @@ import assert from "node:assert/strict";
 import { describe, test } from "node:test";
 import { table } from "#modules/mod_http_api/commands/index.ts";
 import {
+  type Command,
   type Commands,
   defineGroup,
   nothing,
+  type Options,
   raw,
   readCommand,
   stream,
@@ -187,6 +189,39 @@ test("the reference pages name every command, argument and flag", () => {
   const files = pages.get("files.md") ?? "";
   assert.match(files, /\| `more` \| optional, repeatable, also from the body \| More\. \|/);
   assert.match(files, /\| `flush`, `f` \| bool \| `true` \| Flush\. \|/);
+});
+
+test("what a command has otherwise at the level 0.43 stands below it, and what is no more there is named", () => {
+  const stat = (more: { readonly arguments?: Command["arguments"]; readonly options?: Options }) =>
+    readCommand({
+      help: "Counts.",
+      options: { raw: { type: "bool", help: "As it is." } },
+      ...more,
+      returns: nothing,
+      run,
+    });
+  const same = { a: { type: "bool", help: "A.", since: "0.43" } } as const;
+  const parts = {
+    "block/stat": stat({}),
+    "block/get": stat({ options: same }),
+    dns: stat({}),
+    dht: defineGroup({ help: "Query." }),
+    "dht/get": stat({}),
+    block: defineGroup({ help: "Blocks." }),
+  };
+  const today = {
+    "block/stat": stat({ arguments: [{ name: "cid", required: true, help: "Which." }], options: same }),
+    "block/get": stat({ options: { a: { type: "bool", help: "A." } } }),
+  };
+  const pages = rpcPages(new Table([parts], { today: [today] }));
+  const block = pages.get("block.md") ?? "";
+  assert.deepEqual(block.split("**At the level 0.43:**").length, 2, "one of the two differs");
+  assert.match(
+    block,
+    /0\.43:\*\*\n\n(\|.*\n)+\| `cid` \| required \| Which\. \|\n\n(\|.*\n)+\| `a` \| bool \|.*\n\nWithout `raw`\.\n$/,
+  );
+  assert.match(pages.get("single.md") ?? "", /At the level 0\.43 it is no more: 404\./);
+  assert.match(pages.get("dht.md") ?? "", /it is no more: the failure `removed, use 'ipfs routing' instead`\./);
 });
 
 test("the real table holds together", () => {
