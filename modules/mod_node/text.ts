@@ -11,5 +11,5 @@ export { type CidForm, cidWriter, cidWriterFor, type WriteCid } from "./formats/
 export { parsePeerId, peerIdEncoder } from "./formats/peer_id.ts";
 export { printJson } from "./storage/repo/json.ts";
 export { formatDuration, parseDuration } from "./util/go/duration.ts";
-export { GoText, goJson, JsonText, printable, quote } from "./util/go/text.ts";
+export { GoText, goJson, goJsonText, JsonText, printable, quote } from "./util/go/text.ts";
 export { sizeText } from "./util/size.ts";

@@ -1,6 +1,6 @@
 /** The mutable namespace (MFS). */
 
-import { cidWriter, compareNames, type FilesLsEntry, type WriteCid } from "modhost/node";
+import { cidWriter, compareNames, type FilesLsEntry, goJsonText, type WriteCid } from "modhost/node";
 import {
   type AnyCall,
   type Argument,
@@ -66,17 +66,29 @@ export const changing = ({
   offline,
 });
 
-async function* listed(
-  pages: AsyncIterable<readonly FilesLsEntry[]>,
-  write: WriteCid,
-): AsyncGenerator<readonly LsEntry[]> {
-  for await (const page of pages) {
-    yield page.map(({ name, type, size, cid }) => ({
-      Name: name,
-      Type: types[type],
-      Size: size,
-      Hash: cid === undefined ? "" : write(cid),
-    }));
+/** The entries of a directory, which may be very many. */
+class EntryListing extends Listing<FilesLsEntry> {
+  readonly #write: WriteCid;
+
+  constructor(pages: AsyncIterable<readonly FilesLsEntry[]>, write: WriteCid) {
+    super("Entries", pages);
+    this.#write = write;
+  }
+
+  #hashOf = ({ cid }: FilesLsEntry): string => (cid === undefined ? "" : this.#write(cid));
+
+  override whole(entries: readonly FilesLsEntry[]) {
+    const shown = entries.map((entry): LsEntry => {
+      const { name, type, size } = entry;
+      return { Name: name, Type: types[type], Size: size, Hash: this.#hashOf(entry) };
+    });
+    return { Entries: shown.length === 0 ? null : shown };
+  }
+
+  protected override itemJson(entry: FilesLsEntry): string {
+    const { name, type, size } = entry;
+    const hash = goJsonText(this.#hashOf(entry));
+    return `{"Name":${goJsonText(name)},"Type":${types[type]},"Size":${size},"Hash":${hash}}`;
   }
 }
 
@@ -146,7 +158,7 @@ export const commands = {
       const write = cidText();
       const { type, pages } = await node.files.listing(path, { long, signal, offline });
       // Like the reference, write the CIDs of directory entries in their own base, ignoring the requested one.
-      return new Listing("Entries", listed(pages, type === "file" ? write : cidWriter({})));
+      return new EntryListing(pages, type === "file" ? write : cidWriter({}));
     },
     text({ Entries }, { options: { U, long } }) {
       const entries = Entries ?? [];

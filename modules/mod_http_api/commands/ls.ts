@@ -1,5 +1,5 @@
 /** Directory listings. */
-import { goJson, type LsPage, printable, type UnixTime, type WriteCid } from "modhost/node";
+import { goJsonText, type LsPage, printable, type UnixTime, type WriteCid } from "modhost/node";
 import { columns } from "../rpc/columns.ts";
 import {
   type AnyCall,
@@ -37,15 +37,35 @@ async function* named(pages: AsyncIterable<LsPage>, given: readonly string[]): A
   for await (const page of pages) yield "path" in page ? [{ Hash: given[objects++] ?? page.path }] : page.links;
 }
 
-const shownLink =
-  (write: WriteCid) =>
-  ({ name, cid, size, type, target }: NodeLink): LsLink => ({
+/** How a link is shown: as a value, and the same as JSON. */
+interface Shown<L> {
+  value(link: NodeLink): L;
+  json(link: NodeLink): string;
+}
+
+const shownLink = (write: WriteCid): Shown<LsLink> => ({
+  value: ({ name, cid, size, type, target }) => ({
     Name: name,
     Hash: write(cid),
     Size: size,
     Type: types[type],
     Target: target,
-  });
+  }),
+  json: (link) => `{${membersOf(link, write)}}`,
+});
+
+/** Written without a value for each: lists are long. */
+const membersOf = ({ name, cid, size, type, target }: NodeLink, write: WriteCid): string =>
+  `"Name":${goJsonText(name)},"Hash":${goJsonText(write(cid))},"Size":${size},"Type":${types[type]},"Target":${goJsonText(target)}`;
+
+/** At the level 0.43. */
+const shownToday = (write: WriteCid): Shown<LsLinkToday> => ({
+  value: (link) => ({ ...shownLink(write).value(link), ...factsOf(link) }),
+  json(link) {
+    const { Mode, ModTime } = factsOf(link);
+    return `{${membersOf(link, write)},"Mode":${Mode},"ModTime":${goJsonText(ModTime)}}`;
+  },
+});
 
 const NO_TIME = "0001-01-01T00:00:00Z";
 
@@ -60,17 +80,17 @@ function factsOf({ type, mode, mtime }: NodeLink): Pick<LsLinkToday, "Mode" | "M
 }
 
 class ObjectListing<L> extends Listing<Row> {
-  readonly #linkOf: (link: NodeLink) => L;
+  readonly #shown: Shown<L>;
 
-  constructor(pages: AsyncIterable<readonly Row[]>, linkOf: (link: NodeLink) => L) {
+  constructor(pages: AsyncIterable<readonly Row[]>, shown: Shown<L>) {
     super("Objects", pages);
-    this.#linkOf = linkOf;
+    this.#shown = shown;
   }
 
   override whole(rows: readonly Row[]) {
     const objects: { readonly Hash: string; readonly Links: L[] }[] = [];
     for (const row of rows) {
-      if ("cid" in row) objects.at(-1)?.Links.push(this.#linkOf(row));
+      if ("cid" in row) objects.at(-1)?.Links.push(this.#shown.value(row));
       else objects.push({ ...row, Links: [] });
     }
     return { Objects: objects };
@@ -83,10 +103,10 @@ class ObjectListing<L> extends Listing<Row> {
       let text = "";
       for (const row of page) {
         if ("cid" in row) {
-          text += between + goJson(this.#linkOf(row));
+          text += between + this.#shown.json(row);
           between = ",";
         } else {
-          text += `${before}{"Hash":${goJson(row.Hash)},"Links":[`;
+          text += `${before}{"Hash":${goJsonText(row.Hash)},"Links":[`;
           before = "]},";
           between = "";
         }
@@ -97,11 +117,11 @@ class ObjectListing<L> extends Listing<Row> {
   }
 }
 
-async function* streamed<L>(pages: AsyncIterable<readonly Row[]>, linkOf: (link: NodeLink) => L) {
+async function* streamed<L>(pages: AsyncIterable<readonly Row[]>, shown: Shown<L>) {
   let path = "";
   for await (const page of pages) {
     for (const row of page) {
-      if ("cid" in row) yield { Objects: [{ Hash: path, Links: [linkOf(row)] }] };
+      if ("cid" in row) yield { Objects: [{ Hash: path, Links: [shown.value(row)] }] };
       else path = row.Hash;
     }
   }
@@ -175,11 +195,11 @@ type LsCall = Pick<AnyCall, "node" | "signal" | "offline" | "given"> & {
   readonly options: OptionValues<typeof options>;
 };
 
-function listing<L>({ node, arguments: args, options, given, signal, offline }: LsCall, linkOf: (link: NodeLink) => L) {
+function listing<L>({ node, arguments: args, options, given, signal, offline }: LsCall, shown: Shown<L>) {
   const { stream, size, "resolve-type": resolveType } = options;
   const found = node.ls.pages(args["ipfs-path"], { stream, size, resolveType, signal, offline });
   const pages = named(found, given);
-  return stream === true ? streamed(pages, linkOf) : new ObjectListing(pages, linkOf);
+  return stream === true ? streamed(pages, shown) : new ObjectListing(pages, shown);
 }
 
 function textOf<L extends LsLink>(
@@ -215,10 +235,7 @@ export const today = {
     ...about,
     options,
     returns: value(fields("LsOutput", { Objects: [lsObjectToday] })),
-    run(call) {
-      const shown = shownLink(call.cidText());
-      return listing(call, (link) => ({ ...shown(link), ...factsOf(link) }));
-    },
+    run: (call) => listing(call, shownToday(call.cidText())),
     text: ({ Objects }, call) => textOf(Objects, call, call.options.long === true ? longColumns : undefined),
   }),
 } satisfies Commands;

@@ -157,18 +157,18 @@ export class Listing<T, V = unknown> {
     for await (const page of pages) {
       let text = "";
       for (const item of page) {
-        text += between + goJson(item);
+        text += between + this.itemJson(item);
         between = ",";
       }
       yield text;
     }
     yield between === "," ? "]}" : `${before}]}`;
   }
-}
 
-/** Items that come one by one, and are not to wait for others. */
-export async function* singly<T>(items: AsyncIterable<T>): AsyncGenerator<readonly [T], void, undefined> {
-  for await (const item of items) yield [item];
+  /** An item as JSON. */
+  protected itemJson(item: T): string {
+    return goJson(item);
+  }
 }
 
 type OptionValue<T extends OptionType> = T extends "bool"

@@ -2,11 +2,12 @@
 import type { CID } from "multiformats/cid";
 import { dagPb, raw } from "../../formats/cid/codecs.ts";
 import { cumulativeSize, decodePb, type PbLink, pbData } from "../../formats/dag_pb/dag_pb.ts";
+import { scanNode } from "../../formats/dag_pb/scan_links.ts";
 import { decodeUnixfs, type ModeAndTime, type Unixfs } from "../../formats/unixfs/format.ts";
 import { oneByOne } from "../../util/async/one_by_one.ts";
 import { NodeError } from "../../util/errors.ts";
 import type { ReadBlock } from "../dag/reader.ts";
-import { type Describing, described } from "../unixfs/children.ts";
+import { alone, type Describing, described } from "../unixfs/children.ts";
 import { entryPages } from "../unixfs/list.ts";
 import { fileSize, type UnixfsNode, unixfsNode } from "../unixfs/node.ts";
 import { kindOf } from "./folder.ts";
@@ -71,7 +72,8 @@ export function describe(name: string, cid: CID, bytes: Uint8Array): Entry {
 export function linkPages(cid: CID, bytes: Uint8Array, read: ReadBlock): AsyncIterable<readonly PbLink[]> {
   const { type } = decodeUnixfs(pbData(bytes) ?? nothing);
   if (type === "HAMTShard") return entryPages(unixfsNode(cid, bytes) as UnixfsNode, read);
-  return inPages(new PlainDirectory(bytes).links());
+  const node = scanNode(bytes);
+  return node === undefined ? inPages(new PlainDirectory(bytes).links()) : alone(node.links);
 }
 
 async function* inPages(links: Iterable<PbLink>): AsyncGenerator<readonly PbLink[]> {

@@ -16,20 +16,10 @@ import {
   NODE_LINKS,
   NODE_LINKS_TAG,
 } from "./field_numbers.ts";
-import { scanLinks } from "./scan_links.ts";
+import type { PbLink, PbNode } from "./pb_node.ts";
+import { scanLinks, scanNode } from "./scan_links.ts";
 
-export interface PbLink {
-  readonly name: string;
-  /** Tsize: the size in bytes of the block that the link leads to and all below it. */
-  readonly size: number;
-  readonly cid: CID;
-}
-
-export interface PbNode {
-  /** Undefined and empty data give the same block. */
-  readonly data: Uint8Array | undefined;
-  readonly links: readonly PbLink[];
-}
+export type { PbLink, PbNode } from "./pb_node.ts";
 
 /** Size in bytes of a block and all blocks below it, as its links say it: the Tsize of a link to it. */
 export const cumulativeSize = ({ length, links }: Pick<PbNode, "links"> & { readonly length: number }): number =>
@@ -41,7 +31,7 @@ const empty = new Uint8Array();
 /** Decodes a stored block. @throws NodeError when the bytes are not a dag-pb node */
 export function decodePb(bytes: Uint8Array): PbNode {
   try {
-    return parsePb(bytes);
+    return scanNode(bytes) ?? parsePb(bytes);
   } catch (error) {
     if (!(error instanceof NodeError)) throw error;
     throw new NodeError(`failed to decode Protocol Buffers: ${error.message}`, { cause: error });

@@ -1,10 +1,13 @@
-/** Only the links of a dag-pb node, fast: walking pins and collecting garbage spend most of their time here. */
+/** Reads dag-pb nodes in canonical form, as nearly all are, fast: walking pins, listing and collecting garbage do little else. */
 import type { CID } from "multiformats/cid";
 import { castCid } from "../cid/text.ts";
 import { LINK_HASH_TAG, LINK_NAME_TAG, LINK_TSIZE_TAG, NODE_DATA_TAG, NODE_LINKS_TAG } from "./field_numbers.ts";
+import type { PbLink, PbNode } from "./pb_node.ts";
 
 /** Bytes of the longest varint that is read here; longer ones are left to the full decoder. */
 const MAX_VARINT_BYTES = 9;
+
+const text = new TextDecoder("utf-8", { ignoreBOM: true });
 
 /**
  * The CIDs of the links of a node in canonical form, in order: links sorted by name, each with hash, name and size.
@@ -12,27 +15,75 @@ const MAX_VARINT_BYTES = 9;
  */
 export function scanLinks(bytes: Uint8Array): readonly CID[] | undefined {
   const cids: CID[] = [];
+  return scan(bytes, (cid) => cids.push(cid)) === undefined ? undefined : cids;
+}
+
+/** As `scanLinks`, all of the node. Undefined also where a name is not UTF-8: it may have another place in the order as a text. */
+export function scanNode(bytes: Uint8Array): PbNode | undefined {
+  const links: PbLink[] = [];
+  let isText = true;
+  const found = scan(bytes, (cid, from, to, size) => {
+    const name = nameIn(bytes, from, to);
+    isText &&= name !== undefined;
+    links.push({ cid, name: name ?? "", size });
+  });
+  if (found === undefined || found.fields > 1 || !isText) return undefined;
+  return { data: found.fields === 0 ? undefined : bytes.subarray(found.from, found.to), links };
+}
+
+const MAX_JOINED = 16;
+const REPLACEMENT = "\ufffd";
+
+/** Of plain ASCII, as most names are, a few letters are joined faster than a decoder is called. Undefined for what may not be UTF-8. */
+function nameIn(bytes: Uint8Array, from: number, to: number): string | undefined {
+  let name = "";
+  for (let at = from; at < to; at += 1) {
+    const byte = bytes[at] as number;
+    if (byte >= 0x80 || to - from > MAX_JOINED) {
+      const decoded = text.decode(bytes.subarray(from, to));
+      return decoded.includes(REPLACEMENT) ? undefined : decoded;
+    }
+    name += String.fromCharCode(byte);
+  }
+  return name;
+}
+
+interface DataField {
+  /** How often there is one. */
+  readonly fields: number;
+  /** Bounds of the last one. */
+  readonly from: number;
+  readonly to: number;
+}
+
+/** Gives each link, with the bounds of its name, until it meets what it does not know: then undefined. */
+function scan(
+  bytes: Uint8Array,
+  take: (cid: CID, nameFrom: number, nameTo: number, size: number) => void,
+): DataField | undefined {
   let at = 0;
   /** The end of what is being read: of the node, or of one link. */
   let end = bytes.length;
-  let name = bytes.subarray(0, 0);
+  let [lastFrom, lastTo] = [0, 0];
+  let [fields, dataFrom, dataTo] = [0, 0, 0];
 
-  function varint(): number | undefined {
+  /** -1 for one that is cut off, or too long. */
+  function varint(): number {
     let value = 0;
     for (let digit = 0, scale = 1; digit < MAX_VARINT_BYTES && at < end; digit += 1, scale *= 128) {
       const byte = bytes[at++] as number;
       value += (byte & 0x7f) * scale;
       if (byte < 0x80) return value;
     }
-    return undefined;
+    return -1;
   }
 
-  /** Skips a length-delimited field and returns where its bytes begin; undefined for another tag or a cut-off field. */
-  function field(tag: number): number | undefined {
-    if (bytes[at] !== tag) return undefined;
+  /** Skips a length-delimited field and returns where its bytes begin; -1 for another tag or a cut-off field. */
+  function field(tag: number): number {
+    if (bytes[at] !== tag) return -1;
     at += 1;
     const length = varint();
-    if (length === undefined || at + length > end) return undefined;
+    if (length < 0 || at + length > end) return -1;
     at += length;
     return at - length;
   }
@@ -40,30 +91,44 @@ export function scanLinks(bytes: Uint8Array): readonly CID[] | undefined {
   while (at < bytes.length) {
     end = bytes.length;
     if (bytes[at] === NODE_DATA_TAG) {
-      if (field(NODE_DATA_TAG) === undefined) return undefined;
+      dataFrom = field(NODE_DATA_TAG);
+      if (dataFrom < 0) return undefined;
+      dataTo = at;
+      fields += 1;
       continue;
     }
     const from = field(NODE_LINKS_TAG);
-    if (from === undefined) return undefined;
+    if (from < 0) return undefined;
     end = at;
     at = from;
     const hashFrom = field(LINK_HASH_TAG);
     const hashEnd = at;
-    const nameFrom = field(LINK_NAME_TAG);
-    if (hashFrom === undefined || nameFrom === undefined) return undefined;
-    if (at > nameFrom || name.length > 0) {
-      const next = bytes.subarray(nameFrom, at);
-      if (Buffer.compare(name, next) > 0) return undefined;
-      name = next;
-    }
+    const nameFrom = hashFrom < 0 ? -1 : field(LINK_NAME_TAG);
+    const nameTo = at;
+    if (nameFrom < 0 || isLess(bytes, nameFrom, nameTo, lastFrom, lastTo)) return undefined;
+    lastFrom = nameFrom;
+    lastTo = nameTo;
     if (bytes[at] !== LINK_TSIZE_TAG) return undefined;
     at += 1;
-    if (varint() === undefined || at !== end) return undefined;
+    const size = varint();
+    if (size < 0 || at !== end) return undefined;
+    let cid: CID;
     try {
-      cids.push(castCid(bytes.subarray(hashFrom, hashEnd)));
+      cid = castCid(bytes.subarray(hashFrom, hashEnd));
     } catch {
       return undefined;
     }
+    take(cid, nameFrom, nameTo, size);
   }
-  return cids;
+  return { fields, from: dataFrom, to: dataTo };
+}
+
+/** Whether the first name stands before the other one. */
+function isLess(bytes: Uint8Array, from: number, to: number, otherFrom: number, otherTo: number): boolean {
+  const length = Math.min(to - from, otherTo - otherFrom);
+  for (let at = 0; at < length; at += 1) {
+    const difference = (bytes[from + at] as number) - (bytes[otherFrom + at] as number);
+    if (difference !== 0) return difference < 0;
+  }
+  return to - from < otherTo - otherFrom;
 }

@@ -3,6 +3,7 @@ import { test } from "node:test";
 import { CID } from "multiformats/cid";
 import { encodePb } from "#node/formats/dag_pb/dag_pb.ts";
 import { encodeUnixfs } from "#node/formats/unixfs/format.ts";
+import { goJson } from "#node/util/go/text.ts";
 import { type RpcHost, startRpc } from "./support.ts";
 
 let rpc: RpcHost;
@@ -87,6 +88,46 @@ test("a long list comes whole, in order, in every form", async () => {
   );
   assert.deepEqual(Entries[4999], { Name: "entry-4999", Type: 0, Size: 6, Hash: cid.toString() });
   assert.equal(await text("files/ls?arg=/long&encoding=text"), `${names.join("\n")}\n`);
+});
+
+test("a long list is the JSON that a short one is, whatever the names are", async () => {
+  const odd = [
+    '"',
+    "\\",
+    "<&>",
+    "\u2028",
+    "\u007f",
+    "tab\t",
+    "nul\0",
+    "ü",
+    "\u{1f600}",
+    "{}[]=~ ",
+    "a name of more than sixteen",
+  ];
+  const names = odd.flatMap((name) => Array.from({ length: 400 }, (_, at) => `${name}${at}`));
+  const cid = CID.parse("bafkqabtimvwgy3yk");
+  const data = encodeUnixfs({ type: "Directory" });
+  const put = async (count: number) => {
+    const links = names.slice(0, count).map((name) => ({ name, cid, size: 6 }));
+    const body = new FormData();
+    body.append("data", new File([encodePb({ data, links })], "block"));
+    const answer = await fetch(`http://127.0.0.1:${rpc.http}/api/v0/block/put?format=v0`, { method: "POST", body });
+    return ((await answer.json()) as { Key: string }).Key;
+  };
+  const [short, long] = [await put(names.length - 500), await put(names.length)];
+  for (const path of [
+    `ls?arg=`,
+    "ls?size=false&resolve-type=false&arg=",
+    "files/ls?long=true&arg=/ipfs/",
+    "files/ls?arg=/ipfs/",
+  ]) {
+    for (const root of [short, long]) {
+      const given = await text(`${path}${root}`);
+      assert.equal(given, `${goJson(JSON.parse(given))}\n`, path);
+    }
+  }
+  const { Objects } = await rpc.value<{ Objects: [{ Links: { Name: string }[] }] }>(`ls?arg=${long}`);
+  assert.deepEqual(Objects[0].Links.map(({ Name }) => Name).toSorted(), names.toSorted());
 });
 
 test("what a path names that is no path of the namespace", async () => {

@@ -3,7 +3,15 @@ import { test } from "node:test";
 import * as dagPb from "@ipld/dag-pb";
 import { CID } from "multiformats/cid";
 import { hashNamed, multihash } from "#node/formats/cid/hashes.ts";
-import { compareNames, decodePb, encodePb, type PbLink, pbLinks } from "#node/formats/dag_pb/dag_pb.ts";
+import {
+  compareNames,
+  decodePb,
+  encodePb,
+  type PbLink,
+  type PbNode,
+  parsePb,
+  pbLinks,
+} from "#node/formats/dag_pb/dag_pb.ts";
 import { NodeError } from "#node/util/errors.ts";
 
 const sha256 = hashNamed("sha2-256") as NonNullable<ReturnType<typeof hashNamed>>;
@@ -86,6 +94,44 @@ function outcome(links: () => readonly CID[]): string {
     return error.message;
   }
 }
+
+test("a node in canonical form is read as any other, whatever is changed in its bytes", async () => {
+  const [cid] = await Promise.all(["a"].map(cidOf));
+  const names = ["", "a", "a name of more than sixteen", "ü", "\ufeffx", "\u{1f600}"];
+  const links = names.map((name, at) => ({
+    name,
+    size: 10 ** (at * 3),
+    cid: at % 2 ? (cid as CID).toV1() : (cid as CID),
+  }));
+  const shown = (read: () => PbNode) => {
+    try {
+      const { data, links } = read();
+      return [data && hex(data), ...links.map(({ name, size, cid }) => [name, size, String(cid)])];
+    } catch (error) {
+      assert.ok(error instanceof NodeError);
+      return error.message.replace(/^failed to decode Protocol Buffers: /, "");
+    }
+  };
+  for (const data of [undefined, Buffer.from("some data")]) {
+    const node = encodePb({ data, links });
+    for (const [at, byte] of node.entries()) {
+      for (const other of [byte, 0, 1, byte ^ 1, byte ^ 2, byte ^ 8, byte ^ 0x80, 0xff]) {
+        const bytes = node.slice();
+        bytes[at] = other;
+        const expected = shown(() => parsePb(bytes));
+        assert.deepEqual(
+          shown(() => decodePb(bytes)),
+          expected,
+          hex(bytes),
+        );
+        assert.deepEqual(
+          shown(() => decodePb(bytes.subarray(0, at))),
+          shown(() => parsePb(bytes.subarray(0, at))),
+        );
+      }
+    }
+  }
+});
 
 test("links alone are those of the whole node, whatever is changed in its bytes", async () => {
   const cids = await Promise.all(["a", "b", "c", "d"].map(cidOf));
