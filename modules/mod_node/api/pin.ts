@@ -3,6 +3,7 @@ import { CID } from "multiformats/cid";
 import { type PinMode, requirePinName } from "../content/pins/pins.ts";
 import { verifyPins } from "../content/pins/verify.ts";
 import { CidSet } from "../formats/cid/set.ts";
+import { cidWriter } from "../formats/cid/writer.ts";
 import type { LowLevelNode } from "../low_level_node.ts";
 import { ExternalSortedMap, jsonCodec } from "../storage/external_sorted_map.ts";
 import { NodeError } from "../util/errors.ts";
@@ -280,7 +281,7 @@ async function sorted(
   if (text === undefined && isStored && listOf(paths).length === 0 && names !== true && !name) {
     return inStoredOrder(node, type, reading(options).signal);
   }
-  return onDisk(node, text ?? String, options);
+  return onDisk(node, text ?? cidWriter({}), options);
 }
 
 async function onDisk(node: LowLevelNode, text: (cid: CID) => string, options: PinLsOptions): Promise<SortedPins> {

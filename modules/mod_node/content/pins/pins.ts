@@ -1,7 +1,10 @@
 /** Pins: the DAGs that garbage collection keeps, in the metadata store. */
+import { setImmediate as nextTurn } from "node:timers/promises";
 import type { CID } from "multiformats/cid";
+import { dagPb, raw } from "../../formats/cid/codecs.ts";
 import { CidSet } from "../../formats/cid/set.ts";
 import { parseCid } from "../../formats/cid/text.ts";
+import { scanLinks } from "../../formats/dag_pb/scan_links.ts";
 import type { BlockService } from "../../storage/blockstore/block_service.ts";
 import { keyPages, pagedRange } from "../../storage/metadata/paged_range.ts";
 import type { MetadataStore, MetadataWriter } from "../../storage/metadata/store.ts";
@@ -28,6 +31,15 @@ export interface PinOptions extends FetchOptions {
    * before, has no owner from then on.
    */
   readonly owner?: string | undefined;
+}
+
+/** Recursive pins whose blocks are looked for together. */
+const PEEKED_ROOTS = 32;
+
+/** Whether a root has nothing below it, as many small files have; false where only a walk can tell. */
+function isAlone(root: CID, bytes: Uint8Array | undefined): boolean {
+  if (root.code === raw) return true;
+  return root.code === dagPb && bytes !== undefined && scanLinks(bytes)?.length === 0;
 }
 
 /** Prefix of the keys of pins. */
@@ -305,12 +317,28 @@ export class Pins {
 
   /** CIDs below recursive pins, each once, except those of `unwanted`. Reads local blocks only. */
   async *indirect(unwanted: CidSet, signal?: AbortSignal): AsyncGenerator<CID, void, undefined> {
-    const read = nodeReader(this.#blocks, { offline: true, signal, evenDenied: true });
+    const { buffers } = this.#blocks;
+    const read = nodeReader(this.#blocks, { offline: true, signal, evenDenied: true, buffers });
+    const walked = nodeReader(this.#blocks, { offline: true, signal, evenDenied: true });
     const seen = new CidSet();
-    for await (const root of this.list("recursive")) {
-      for await (const { cid } of walk(root, { read, seen, signal, skipLeaves: true, lenient: true })) {
-        if (!unwanted.has(cid)) yield cid;
+    for await (const page of this.pagesOfTexts("recursive")) {
+      signal?.throwIfAborted();
+      const roots = page.map(parseCid);
+      for (let at = 0; at < roots.length; at += PEEKED_ROOTS) {
+        const some = roots.slice(at, at + PEEKED_ROOTS);
+        const here = read.peek?.(some) ?? [];
+        for (const [index, root] of some.entries()) {
+          if (isAlone(root, here[index])) {
+            if (seen.add(root) && !unwanted.has(root)) yield root;
+            continue;
+          }
+          for await (const { cid } of walk(root, { read: walked, seen, signal, skipLeaves: true, lenient: true })) {
+            if (!unwanted.has(cid)) yield cid;
+          }
+        }
+        for (const bytes of here) if (bytes !== undefined) buffers.release(bytes);
       }
+      await nextTurn();
     }
   }
 
