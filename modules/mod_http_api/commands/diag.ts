@@ -122,7 +122,11 @@ export const commands = {
         help: "Where clients store it; has no effect here.",
       },
       collectors: { type: "list", default: collectors, help: "What to collect." },
-      "profile-time": { type: "string", default: "30s", help: "For how long samples are taken; 0 takes none." },
+      "profile-time": {
+        type: "string",
+        default: "30s",
+        help: "For how long samples are taken, 1h at most and for one call at a time; 0 takes none.",
+      },
       "mutex-profile-fraction": { type: "int", default: 4, help: "Of Go's runtime; has no effect here." },
       "block-profile-rate": { type: "string", default: "1ms", help: "Of Go's runtime; has no effect here." },
     },

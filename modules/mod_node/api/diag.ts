@@ -14,7 +14,7 @@ export interface DiagProfileOptions extends CallOptions {
    * loop), `cpu` and `allocs` (samples, as browsers' tools read them); what Node has no counterpart of is named as left out.
    */
   readonly collectors?: readonly string[] | undefined;
-  /** For how long samples are taken: milliseconds or a duration as text, 30s by default; 0: none are. */
+  /** For how long samples are taken: milliseconds or a duration as text, 30s by default, 1h at most; 0: none are. */
   readonly profileTime?: number | string | undefined;
 }
 
@@ -24,7 +24,8 @@ export interface DiagApi {
   /**
    * A ZIP archive of what V8 and Node tell of the process.
    *
-   * @throws NodeError for a duration that is none; for an unknown collector after the archive
+   * @throws NodeError for a duration that is none; after the archive for an unknown collector, for more than 1h, and while samples
+   * are taken for somebody else
    */
   profile(options?: DiagProfileOptions): AsyncIterable<Uint8Array>;
 }

@@ -18,6 +18,8 @@ export interface ProfileSettings {
   readonly signal: AbortSignal;
 }
 
+const MAX_SAMPLING_MS = 3_600_000;
+
 type Collect = (settings: ProfileSettings) => Promise<ZipEntry> | ZipEntry;
 
 const json = (name: string, content: unknown): ZipEntry => ({
@@ -62,7 +64,7 @@ const WITHOUT = ["goroutines-pprof", "bin", "mutex", "block", "trace"];
 /** All names that are known; those without a counterpart collect nothing, and `left_out.json` names them. */
 export const collectorNames: readonly string[] = [...Object.keys(atOnce), ...Object.keys(sampling), ...WITHOUT];
 
-/** The files of a profile; those that take samples do so at the same time. @throws NodeError for an unknown collector */
+/** The files of a profile; those that take samples do so at the same time. @throws NodeError for an unknown collector, and while samples are taken for somebody else */
 export async function* profile(settings: ProfileSettings): AsyncGenerator<ZipEntry, void, undefined> {
   const { collectors, milliseconds } = settings;
   const asked = [...new Set(collectors)];
@@ -74,9 +76,28 @@ export async function* profile(settings: ProfileSettings): AsyncGenerator<ZipEnt
   }
   const left = asked.filter((name) => WITHOUT.includes(name));
   if (left.length > 0) yield json("left_out.json", { "not in Node.js": left });
-  if (milliseconds <= 0) return;
-  const running = asked.flatMap((name) => sampling[name]?.(settings) ?? []);
-  yield* await Promise.all(running);
+  const wanted = asked.flatMap((name) => sampling[name] ?? []);
+  if (milliseconds > 0 && wanted.length > 0) yield* await together(wanted, settings);
+}
+
+/** Samples take memory for as long as they are taken, and one of those who take them ends what others have begun. */
+let isSampling = false;
+
+/** Runs them at the same time; when one fails the others end as well. */
+async function together(wanted: readonly Collect[], settings: ProfileSettings): Promise<readonly ZipEntry[]> {
+  if (settings.milliseconds > MAX_SAMPLING_MS) throw new NodeError("samples are taken for at most 1h");
+  if (isSampling) throw new NodeError("another profile is being taken: samples are taken for one at a time");
+  isSampling = true;
+  const end = new AbortController();
+  const signal = AbortSignal.any([settings.signal, end.signal]);
+  const running = wanted.map(async (collect) => collect({ ...settings, signal }));
+  try {
+    return await Promise.all(running);
+  } finally {
+    end.abort();
+    await Promise.allSettled(running);
+    isSampling = false;
+  }
 }
 
 async function sampled(name: string, sample: (session: Session) => Promise<unknown>): Promise<ZipEntry> {
