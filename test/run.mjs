@@ -14,7 +14,7 @@ import { chmodSync, mkdtempSync, readdirSync, readFileSync, rmSync, statSync } f
 import { availableParallelism, tmpdir } from "node:os";
 import { join, resolve } from "node:path";
 import { fileURLToPath } from "node:url";
-import { isSociable, together } from "./support/together.mjs";
+import { isLong, isSociable, together } from "./support/together.mjs";
 
 if (Number.parseInt(process.versions.node, 10) < 24) {
   console.error(`The tests need Node 24, this is ${process.versions.node}: start them with npm run test:unit`);
@@ -28,11 +28,11 @@ const root = fileURLToPath(new URL("..", import.meta.url));
 const { named, name, times, options } = parse(process.argv.slice(2));
 const files = withName(named.length > 0 ? named.flatMap(testFiles) : testFiles("test"));
 const mayShare = name === undefined && !times;
-const [shared, alone] = partition(
-  files,
-  (file) => mayShare && !named.includes(file) && isSociable(resolve(root, file)),
-);
-const groups = together(shared.map((file) => resolve(root, file)));
+const isFree = (file) => mayShare && !named.includes(file);
+const [shared, others] = partition(files, (file) => isFree(file) && isSociable(resolve(root, file)));
+const [long, alone] = partition(others, (file) => isFree(file) && isLong(resolve(root, file)));
+const absolute = (file) => resolve(root, file);
+const groups = together(shared.map(absolute), long.map(absolute));
 
 const bundled = files.every((file) => named.includes(file)) ? undefined : await bundle();
 
@@ -59,7 +59,6 @@ const runner = spawn(
     ...(times ? reportTo(support("times.mjs")) : []),
     ...(name === undefined ? [] : [`--test-name-pattern=${RegExp.escape(name)}`]),
     ...options,
-    // The longest first.
     ...groups.files,
     ...alone,
   ],

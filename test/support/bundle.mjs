@@ -1,7 +1,8 @@
 /**
- * The program that tests start as a child, in a few files instead of a thousand: a start takes two thirds of the CPU time.
- * It is made of the sources as they are, once, and kept until they change. Where it cannot be made, sources are run. A bundled
- * module that is loaded again runs its own file again, and not what that imports.
+ * The program that tests start as a child, made as that of the package is: one script with most of what it needs, see
+ * `tools/parts.mjs`. A start takes half of the CPU time that it takes from a thousand files. It is made of the sources as they
+ * are, once, and kept until they change; to itself it is where they are. Where it cannot be made, sources are run. A bundled
+ * module that is loaded again runs no file again.
  *
  * Hosts within a process of tests have their modules each in one file, for they load them anew: a start takes a quarter
  * less. The rest of the host is the one that tests import.
@@ -31,17 +32,6 @@ const doors = Object.entries(exports).flatMap(([name, { source }]) => (source ==
 
 const doorFiles = new Set(doors.map(([, source]) => source.replace("./", "")));
 
-/** What is looked for by a path or an address while the program runs, its threads among it. */
-const entries = [
-  ...doors.map(([, source]) => source),
-  "core/cli/index.ts",
-  "core/cli/main.ts",
-  "core/cli/watchdog_thread.ts",
-  "core/isolation/entry.ts",
-  "modules/*/{index,mod_*}.ts",
-  "modules/*/cli/*.ts",
-];
-
 /** What a host loads by its name. */
 const modules = globSync("modules/*/{index,mod_*}.ts", { cwd: root }).filter((file) => !doorFiles.has(file));
 
@@ -54,16 +44,16 @@ const DAY_MS = 86_400_000;
 export async function bundle() {
   const sources = globSync("{core,modules}/**/*.ts", { cwd: root }).sort();
   const hash = createHash("sha256").update(readFileSync(fileURLToPath(import.meta.url)));
-  for (const file of ["package.json", ...sources]) hash.update(file).update(readFileSync(join(root, file)));
+  for (const file of ["package.json", "tools/parts.mjs", "tools/program.mjs", ...sources])
+    hash.update(file).update(readFileSync(join(root, file)));
   const folder = join(home, hash.digest("hex").slice(0, 16));
   const hooks = { program: join(folder, "program.cjs"), tests: join(folder, "tests.cjs") };
   if (existsSync(folder)) return hooks;
   try {
-    const { build } = await import("esbuild");
     mkdirSync(home, { recursive: true });
     removeOld();
     const made = mkdtempSync(join(home, "new-"));
-    await buildInto(made, build);
+    await buildInto(made);
     renameSync(made, folder);
   } catch (error) {
     // Another run may have been faster.
@@ -83,9 +73,11 @@ function removeOld() {
   }
 }
 
-async function buildInto(folder, build) {
-  const entryPoints = [...new Set(globSync(entries, { cwd: root }))];
-  const common = {
+async function buildInto(folder) {
+  const { build } = await import("esbuild");
+  const { alone, buildParts, parts } = await import("../../tools/parts.mjs");
+  await buildParts(folder, placeOf);
+  await build({
     absWorkingDir: root,
     outbase: root,
     bundle: true,
@@ -97,25 +89,15 @@ async function buildInto(folder, build) {
     keepNames: true,
     legalComments: "none",
     logLevel: "silent",
-  };
-  const places = { name: "places", setup: keepPlaces };
-  await build({
-    ...common,
-    entryPoints,
-    outdir: folder,
-    chunkNames: "chunks/[hash]",
-    splitting: true,
-    alias: Object.fromEntries(doors.map(([name, source]) => [join("modhost", name), join(root, source)])),
-    plugins: [places],
-  });
-  await build({
-    ...common,
     entryPoints: modules,
     outdir: join(folder, "alone"),
-    plugins: [{ name: "others", setup: leaveOthers }, places],
+    plugins: [
+      { name: "others", setup: leaveOthers },
+      { name: "places", setup: keepPlaces },
+    ],
   });
   writeFileSync(join(folder, "package.json"), '{ "type": "module" }');
-  writeFileSync(join(folder, "program.cjs"), hookOf(entryPoints, ""));
+  writeFileSync(join(folder, "program.cjs"), hookOf([...parts, ...alone], ""));
   writeFileSync(join(folder, "modules.cjs"), hookOf(modules, "alone/"));
   writeFileSync(join(folder, "tests.cjs"), TESTS);
 }
@@ -131,11 +113,13 @@ function leaveOthers({ onResolve }) {
 }
 
 /** What a source finds beside itself it finds there, wherever its code is. */
+const placeOf = (file) => JSON.stringify(pathToFileURL(file).href);
+
 function keepPlaces({ onLoad }) {
   onLoad({ filter: /\.ts$/ }, ({ path }) => {
     const text = readFileSync(path, "utf8");
     if (!text.includes("import.meta.url")) return undefined;
-    return { contents: text.replaceAll("import.meta.url", JSON.stringify(pathToFileURL(path).href)), loader: "ts" };
+    return { contents: text.replaceAll("import.meta.url", placeOf(path)), loader: "ts" };
   });
 }
 

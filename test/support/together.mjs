@@ -4,8 +4,8 @@
  */
 import { existsSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
-import { dirname, join } from "node:path";
-import { fileURLToPath } from "node:url";
+import { basename, dirname, join } from "node:path";
+import { fileURLToPath, pathToFileURL } from "node:url";
 
 const tests = fileURLToPath(new URL("..", import.meta.url));
 
@@ -25,7 +25,7 @@ const OF_MANY_CALLS = /\/test\/contract\//;
 const OF_THE_PROCESS =
   /\b(?:memoryUsage|heap|getActiveResourcesInfo|async_hooks|diagnostics_channel)\b|(?<![\w.])gc\(|(?<!\.)\bmock\./;
 
-/** Files that take a good part of the time of a process. */
+/** Files that take a good part of the time of a process: they begin first, or the run would wait for them at its end. */
 const LONG = /\/test\/(?:clients|endurance)\//;
 
 /** A suite does not wait for what is declared in it. */
@@ -51,20 +51,28 @@ export function isSociable(file) {
   });
 }
 
+/** @param {string} file absolute */
+export const isLong = (file) => LONG.test(file);
+
 /**
- * Writes what Node's runner is given in place of these files: one file for some neighbours each. `remove` deletes them.
+ * Writes what Node's runner is given in place of these files: one file for each that is long, and one for some neighbours
+ * each. The runner sorts what it is given, so their names say in which order they begin. `remove` deletes them.
  * @param {readonly string[]} files absolute
+ * @param {readonly string[]} [long] absolute; they begin before the others
  */
-export function together(files) {
-  if (files.length < 2) return { files, remove: () => undefined };
+export function together(files, long = []) {
+  if (files.length < 2) return { files: [...long, ...files], remove: () => undefined };
   const folder = mkdtempSync(join(tmpdir(), "modhost-together-"));
-  const groups = [];
-  for (const neighbours of grouped(files)) {
-    const group = join(folder, `${groups.length + 1}.test.mjs`);
-    writeFileSync(group, textOf(neighbours));
-    groups.push(group);
-  }
-  return { files: groups, remove: () => rmSync(folder, { recursive: true, force: true }) };
+  const made = [];
+  const write = (name, text) => {
+    const file = join(folder, `${String(made.length + 1).padStart(3, "0")}${name}.test.mjs`);
+    writeFileSync(file, text);
+    made.push(file);
+  };
+  for (const file of long)
+    write(`-${basename(file, ".test.ts")}`, `import ${JSON.stringify(pathToFileURL(file).href)};\n`);
+  for (const neighbours of grouped(files)) write("", textOf(neighbours));
+  return { files: made, remove: () => rmSync(folder, { recursive: true, force: true }) };
 }
 
 function grouped(files) {

@@ -49,7 +49,7 @@ export class SocketClient implements Disposable {
   async next(): Promise<string | Buffer> {
     while (this.#messages.length === 0) {
       if (this.ws.readyState === WebSocket.CLOSED) throw new Error("The websocket ended before the message");
-      await once(this.ws, "progress", { signal: AbortSignal.timeout(5000) });
+      await once(this.ws, "progress", { signal: AbortSignal.timeout(120_000) });
     }
     return this.#messages.shift() as string | Buffer;
   }

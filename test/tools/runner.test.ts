@@ -67,6 +67,25 @@ test("an exception that nobody catches fails its file and is told with its place
   assert.match(output, /Error: late\n\s+at .*late\.test\.ts:4:/);
 });
 
+test("what is long begins before files that share a process, in the order in which Node sorts them", async () => {
+  const { together } = await import(new URL("../support/together.mjs", import.meta.url).href);
+  const long = [file("passing"), file("late")];
+  const { files, remove } = together(
+    Array.from({ length: 300 }, () => file("nested")),
+    long,
+  ) as { files: string[]; remove(): void };
+  try {
+    assert.ok(files.length > 10 + long.length, `${files.length}`);
+    assert.deepEqual(files, [...files].sort());
+    const texts = files.map((each) => readFileSync(each, "utf8"));
+    const holding = (path: string) => texts.flatMap((text, at) => (text.includes(path) ? [at] : []));
+    assert.deepEqual(long.map(holding), [[0], [1]]);
+    assert.deepEqual(holding(file("nested")), texts.map((_, at) => at).slice(2));
+  } finally {
+    remove();
+  }
+});
+
 test("small files of a folder share a process, but not their hooks, and failures are told", async () => {
   const place = join(folder, "shared");
   const counting = (text: string) => `import { beforeEach, test } from "node:test";\n${text}`;

@@ -113,6 +113,6 @@ test("without it timers go by the real time, and the clock cannot be moved", asy
   const load = (module: Module) => void module.add_timer(0.001, (now) => fired.resolve(now));
   const host = await createTestHost({ modules: [{ name: "ticker", load }] });
   t.after(() => host.stop());
-  assert.ok(Math.abs((await fired.promise) - host.clock.now()) < 5);
+  assert.ok(Math.abs((await fired.promise) - host.clock.now()) < 60);
   await assert.rejects(host.clock.advance(1), /clock: "manual"/);
 });

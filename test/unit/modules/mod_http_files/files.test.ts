@@ -170,7 +170,7 @@ describe("nothing outside of the folder", () => {
     assert.equal((await server.fetch("/app/open/.hidden/secret.txt")).text, "hidden");
   });
 
-  test("what is neither file nor folder is 403 and not opened", { timeout: 5000 }, async () => {
+  test("what is neither file nor folder is 403 and not opened", async () => {
     assert.equal((await get("/pipe")).status, 403);
   });
 });
