@@ -144,6 +144,12 @@ function unknownStore(place: string, type: unknown): NodeError {
         "bring over what is pinned with `ipfs dag export` and `ipfs dag import`, and use that one.",
     );
   }
+  if (type === "pebbleds") {
+    return new NodeError(
+      `this node makes no repo that keeps ${place} in pebbleds, it only opens those that Kubo has made: leave the profile out, and ` +
+        "blocks are kept in segments, or make it with `ipfs init --profile=pebbleds` of Kubo.",
+    );
+  }
   return new NodeError(
     `this node cannot open a repo that keeps ${place} in ${found}: it keeps /blocks in segments or flatfs, and / in ` +
       "lmdb or, as go-ipfs, in levelds; of Kubo, / or everything may be in pebbleds. Convert the repo with ipfs-ds-convert, or use another folder.",

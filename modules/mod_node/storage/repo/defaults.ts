@@ -55,6 +55,13 @@ export const badgerSpec = {
   type: "measure",
 };
 
+/** Everything in one database of today. */
+export const pebbleSpec = {
+  child: { formatMajorVersion: 24, path: "pebbleds", type: "pebbleds" },
+  prefix: "pebble.datastore",
+  type: "measure",
+};
+
 /** Address ranges that are reachable only within one network. */
 export const privateRanges: readonly string[] = [
   ...[

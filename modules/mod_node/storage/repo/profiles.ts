@@ -2,7 +2,15 @@
 import { createServer } from "node:net";
 import { NodeError } from "../../util/errors.ts";
 import { AUTO } from "./auto_values.ts";
-import { badgerSpec, bootstrapPeers, defaultAddresses, defaultSpec, flatfsSpec, privateRanges } from "./defaults.ts";
+import {
+  badgerSpec,
+  bootstrapPeers,
+  defaultAddresses,
+  defaultSpec,
+  flatfsSpec,
+  pebbleSpec,
+  privateRanges,
+} from "./defaults.ts";
 import { setAt } from "./json.ts";
 import { type ConfigPath, type ConfigValue, type Document, valueAt } from "./schema.ts";
 
@@ -109,7 +117,10 @@ export const profiles: Readonly<Record<string, Profile>> = {
   "default-datastore": datastore(defaultSpec, "Blocks in segment files, metadata in LMDB."),
   flatfs: datastore(flatfsSpec, "A file for each block, as other nodes keep them."),
   "flatfs-measure": datastore(flatfsSpec, "The same; what is measured is measured by the node."),
-  badgerds: datastore(badgerSpec, "Blocks in Badger, as other nodes keep them."),
+  badgerds: datastore(badgerSpec, "Blocks in Badger, as other nodes keep them: refused here."),
+  "badgerds-measure": datastore(badgerSpec, "The same: refused here."),
+  pebbleds: datastore(pebbleSpec, "Everything in Pebble: refused here; a repo that Kubo has made so is opened."),
+  "pebbleds-measure": datastore(pebbleSpec, "The same: refused here."),
   lowpower: {
     help: "Less work: a routing client only, few connections, nothing announced again.",
     changes: {

@@ -1,40 +1,15 @@
 import assert from "node:assert/strict";
 import { createHash } from "node:crypto";
 import { after, before, test } from "node:test";
-import { failure, type LowLevelNode, type Node } from "modhost/node";
-import type { CID } from "multiformats/cid";
-import type { Module } from "#core/types.ts";
 import { archive } from "#test/endurance/fuzz/node/material.ts";
 import { Random } from "#test/endurance/fuzz/random.ts";
+import { announcementListener } from "../announcement_listener.ts";
 import { call } from "../faults/lab.ts";
 import { type RpcHost, startRpc } from "./support.ts";
 
-type Network = Awaited<ReturnType<LowLevelNode["network"]>>;
-
 let host: RpcHost;
-/** Roots, which are announced whether they are new or not, and single new blocks. */
-const roots: string[] = [];
-const blocks: string[] = [];
-/** Whether the node says that it is online; then it knows no peer. */
-let online = false;
-
-/** Hears what is to be announced; the node itself is offline, and does not. */
-function mod_listener(module: Module): void {
-  const { lowLevel } = module.depends("node") as unknown as Node;
-  lowLevel.announce = (cids: readonly CID[]) => {
-    roots.push(...cids.map(String));
-  };
-  const { network } = lowLevel;
-  const noPeers = () => ({
-    [Symbol.asyncIterator]: () => ({ next: () => Promise.reject(failure("ROUTING_TABLE_EMPTY")) }),
-  });
-  Object.defineProperty(lowLevel, "online", { get: () => online });
-  lowLevel.network = async (...how) =>
-    online ? ({ routing: { provide: noPeers } } as unknown as Network) : network(...how);
-  lowLevel.blocks.onNew = (cids: readonly CID[]) => {
-    blocks.push(...cids.map(String));
-  };
-}
+const listener = announcementListener();
+const { roots, blocks, mod_listener } = listener;
 
 before(async () => {
   host = await startRpc({}, { modules: { mod_listener } });
@@ -86,14 +61,14 @@ test("an add that waits until peers are told fails after its lines where there a
     return message;
   };
   assert.equal(await waits(""), undefined, "a node that is offline tells nobody");
-  online = true;
+  listener.online = true;
   try {
     assert.equal(await waits(""), "fast-provide: failed to find any peer in table");
     for (const query of ["&offline=true", "&only-hash=true", "&fast-provide-root=false"]) {
       assert.equal(await waits(query), undefined, query);
     }
   } finally {
-    online = false;
+    listener.online = false;
   }
 });
 
@@ -121,12 +96,12 @@ test("a pin that waits until peers are told fails where there are none, and one 
     assert.deepEqual(roots, [cid], path);
     await told((await made("fast-provide-wait=true")).target);
     const [waiting, muted] = [await made("fast-provide-wait=true"), await made("fast-provide-wait=true&offline=true")];
-    online = true;
+    listener.online = true;
     try {
       assert.deepEqual(await host.failure(waiting.target), [500, "fast-provide: failed to find any peer in table"]);
       assert.equal((await host.call(muted.target)).status, 200);
     } finally {
-      online = false;
+      listener.online = false;
     }
   }
 });
@@ -139,12 +114,12 @@ test("an import that waits until peers are told of its roots fails where there a
   assert.deepEqual(roots, []);
   assert.equal((await host.call("dag/import?fast-provide-dag=true", archive)).status, 200);
   assert.deepEqual(roots.splice(0).map(String), [cid]);
-  online = true;
+  listener.online = true;
   try {
     const { message } = await call(host, "dag/import?fast-provide-wait=true&fast-provide-root=true", archive.file);
     assert.equal(message, "fast-provide: failed to find any peer in table");
   } finally {
-    online = false;
+    listener.online = false;
   }
 });
 

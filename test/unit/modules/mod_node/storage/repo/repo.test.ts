@@ -71,6 +71,12 @@ test("a folder that is no repo stays as it is when none is to be made", async (t
     openRepo(folder, { profile: "badgerds" }),
     /this node cannot open a repo that keeps everything in badgerds: /,
   );
+  for (const profile of ["pebbleds", "test,pebbleds-measure"]) {
+    await assert.rejects(
+      openRepo(folder, { profile }),
+      /^NodeError: this node makes no repo that keeps everything in pebbleds, it only opens those that Kubo has made: leave the profile out/,
+    );
+  }
   assert.deepEqual(await readdir(folder), []);
 });
 
