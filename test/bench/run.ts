@@ -1,6 +1,7 @@
 import { parseArgs } from "node:util";
 import { benchFigures } from "./figures.ts";
 import { benchGateway } from "./gateway.ts";
+import { helpOf } from "./help.ts";
 import { benchHost } from "./host.ts";
 import { benchIsolated } from "./isolated.ts";
 import { benchMount } from "./mount.ts";
@@ -49,9 +50,14 @@ const { positionals, values } = parseArgs({
     line: { type: "string" },
     full: { type: "boolean" },
     only: { type: "string" },
+    help: { type: "boolean", short: "h" },
   },
 });
-const { full, only, ...numbers } = values;
+const { full, only, help, ...numbers } = values;
+if (help === true) {
+  process.stdout.write(helpOf(positionals));
+  process.exit();
+}
 const options: Options = {
   ...Object.fromEntries(Object.entries(numbers).map(([name, value]) => [name, Number(value)])),
   ...(full === undefined ? {} : { full }),

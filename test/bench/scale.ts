@@ -160,8 +160,12 @@ async function playRound({ program, scale, hosts, line, round }: Round, samples:
     started.defer(() => plain.stop());
     const far = line === 0 ? undefined : farAway(engines, started.use(await openLine(engines, line)));
     const distant = far && (await host("far", far.settings));
-    const warm = [embedded, ...sharing, ...(distant ? [distant] : [])];
-    await Promise.all(warm.map((server, at) => warmUp(server, round * 100 + at)));
+    const shared = [...sharing, ...(distant ? [distant] : [])];
+    const cids = await Promise.all(shared.map((server, at) => warmUp(server, round * 100 + at)));
+    await warmUp(embedded, round * 100 + shared.length);
+    // What another one has added is read from the objects.
+    const other = (at: number) => cids.at(at - 1) as string;
+    await Promise.all(shared.map(({ url }, at) => catFile(url, other(at), WARM_UP_BYTES)));
     const turns = [
       ...groups.map((group) => turnOf(group, { engines, scale, sharing })),
       limitOfAdd(plain, engines, scale),
@@ -188,10 +192,11 @@ async function playRound({ program, scale, hosts, line, round }: Round, samples:
   });
 }
 
-/** So that nobody is met cold. */
-async function warmUp({ url }: RpcServer, seed: number): Promise<void> {
+/** So that nobody is met cold. Gives what was added. */
+async function warmUp({ url }: RpcServer, seed: number): Promise<string> {
   const cid = await addFile(url, WARM_UP_BYTES, seed);
   await catFile(url, cid, WARM_UP_BYTES);
+  return cid;
 }
 
 interface Around {

@@ -22,8 +22,9 @@ export interface FeedDeps {
   readonly onDropped: (numbers: readonly number[]) => void;
 }
 
-/** Segments whose indices are fetched ahead. */
+/** Commits whose segments' indices are fetched ahead, and after how many blocks of these that ends. */
 const MAX_AHEAD = 8;
+const MAX_AHEAD_BLOCKS = 64 * 1024;
 /** Condemned blocks that are decided together. */
 const PAGE = 1024;
 const RETRY_MS = 1000;
@@ -178,7 +179,9 @@ export class PlaceFeed implements Applier {
       const changes = new PlaceChanges(this.#deps.places);
       let taken = 0;
       let reached: Reached = this.#deps.places.state;
-      for (let step = this.#steps[0]; step !== undefined && !changes.isDue; step = this.#steps[taken]) {
+      // What was loaded for a step is held until all that are taken with it are in the index.
+      const isEnough = () => changes.isDue || changes.isBegun;
+      for (let step = this.#steps[0]; step !== undefined && !isEnough(); step = this.#steps[taken]) {
         // Alone: what comes before it is of no use any more.
         if (step.commit === undefined && taken > 0) break;
         this.#loadAhead(taken);
@@ -294,9 +297,13 @@ export class PlaceFeed implements Applier {
 
   /** Begins to fetch what is large, for the step at `from` and a few after it. */
   #loadAhead(from: number): void {
+    let blocks = 0;
     for (const step of this.#steps.slice(from, from + MAX_AHEAD)) {
-      for (const entry of step.commit?.entries ?? []) {
-        for (const segment of segmentsOf(entry)) if (segment.index === undefined) void this.#load(step, segment);
+      for (const segment of (step.commit?.entries ?? []).flatMap(segmentsOf)) {
+        if (segment.index !== undefined) continue;
+        if (blocks >= MAX_AHEAD_BLOCKS) return;
+        blocks += segment.blocks;
+        void this.#load(step, segment);
       }
     }
   }

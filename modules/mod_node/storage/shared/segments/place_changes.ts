@@ -15,6 +15,8 @@ export class PlaceChanges {
   #rows = new Map<number, SegmentRow | undefined>();
   #condemned: PlaceWrite["condemned"][number][] = [];
   #state: { places: number; condemned: number };
+  /** Some of it was written before all of it was there. */
+  isBegun = false;
 
   constructor(index: Places) {
     this.#index = index;
@@ -83,6 +85,7 @@ export class PlaceChanges {
   /** Writes everything, and is empty then. The index has the log up to `reached`. */
   async write({ position, commit }: Reached): Promise<void> {
     const [places, rows, condemned] = [this.#places, this.#rows, this.#condemned];
+    this.isBegun = true;
     this.#places = new Map();
     this.#rows = new Map();
     this.#condemned = [];

@@ -4,6 +4,7 @@ import { mkdtemp, rm } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { type TestContext, test } from "node:test";
+import { setImmediate as nextTurn } from "node:timers/promises";
 import { type FeedDeps, PlaceFeed } from "#node/storage/shared/segments/feed.ts";
 import { SegmentNumbers } from "#node/storage/shared/segments/numbers.ts";
 import { Places } from "#node/storage/shared/segments/places.ts";
@@ -33,10 +34,10 @@ async function feedOf(t: TestContext, deps: Partial<FeedDeps> = {}) {
   return feed;
 }
 
-const commit = (position: number) => ({
+const commit = (position: number, blocks = 1) => ({
   position,
   session: 1,
-  entries: [{ kind: "segment", segment: { id: `1-${position}`, bytes: 1, blocks: 1 } }] as const,
+  entries: [{ kind: "segment", segment: { id: `1-${position}`, bytes: 1, blocks } }] as const,
 });
 const removal = (position: number) => ({
   position,
@@ -52,6 +53,42 @@ test("a commit that comes at the moment in which the index has caught up is brou
   // Nobody waits for the index itself.
   feed.apply(removal(2));
   await decided.promise;
+});
+
+test("a long log comes into the index step by step: it is not held as a whole", bound, async (t) => {
+  const [commits, blocks, ahead] = [12, 4100, 8];
+  const behind: number[] = [];
+  const feed: PlaceFeed = await feedOf(t, {
+    load: async ({ id }) => {
+      const position = Number(id.slice(2));
+      behind.push(position - feed.position);
+      return Array.from({ length: blocks }, (_, at) => {
+        const multihash = Buffer.from(`1220${"0".repeat(64)}`, "hex");
+        multihash.writeUInt32BE(position * blocks + at, 2);
+        return { multihash, form: 0, offset: at, length: 1 };
+      });
+    },
+  });
+  for (let position = 1; position <= commits; position += 1) feed.apply(commit(position));
+  await feed.settled();
+  assert.equal(feed.position, commits);
+  assert.equal(behind.length, commits);
+  assert.ok(Math.max(...behind) <= ahead, `${Math.max(...behind)} commits behind`);
+});
+
+test("of segments with many blocks few are fetched ahead", bound, async (t) => {
+  let [fetching, most] = [0, 0];
+  const load = async () => {
+    fetching += 1;
+    most = Math.max(most, fetching);
+    await nextTurn();
+    fetching -= 1;
+    return [];
+  };
+  const feed = await feedOf(t, { load });
+  for (let position = 1; position <= 6; position += 1) feed.apply(commit(position, 60_000));
+  await feed.settled();
+  assert.equal(most, 2);
 });
 
 test("who waits for the index when it is closed is told so, and who asks afterwards as well", bound, async (t) => {
