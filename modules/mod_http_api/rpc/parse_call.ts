@@ -2,7 +2,7 @@
  * Parses a query and a body into a typed call. Errors have the messages of the reference and are checked in its order.
  * Independent of HTTP, so that the command line can use the same parser.
  */
-import { pathOfUri, quote } from "modhost/node";
+import { NodeError, pathOfUri, quote } from "modhost/node";
 import { type Argument, type Command, type Group, isCommand, type Options, type TableNode } from "./command.ts";
 import { parseMediaType } from "./media_type.ts";
 import { convert } from "./option_values.ts";
@@ -184,19 +184,40 @@ async function addLines(values: Value[], files: FileTree, how: "lines" | "first"
 
 const LINE_FEED = 10;
 const CARRIAGE_RETURN = 13;
+/** Bytes of one argument, such as a CID that holds its block, and of all that a body has: they are held in memory. */
+const [MAX_LINE, MAX_LINES] = [2 * 1024 * 1024, 64 * 1024 * 1024];
+/** Bytes that an argument takes beside its text. */
+const LINE_COST = 64;
 
-/** Splits into lines without line endings; the last line need not be terminated. */
+/**
+ * Splits into lines without line endings; the last line need not be terminated.
+ *
+ * @throws NodeError for more than is held in memory
+ */
 export async function* linesOf(source: AsyncIterable<Uint8Array> | Iterable<Uint8Array>): AsyncGenerator<Value> {
   let rest: Uint8Array[] = [];
+  let held = 0;
+  let all = 0;
+  const add = (length: number) => {
+    held += length;
+    all += length;
+    if (held > MAX_LINE) throw new NodeError(`an argument of more than ${MAX_LINE} bytes is not taken`);
+    if (all > MAX_LINES) throw new NodeError(`arguments of more than ${MAX_LINES} bytes are not taken`);
+  };
   for await (const piece of source) {
     let from = 0;
     for (let end = piece.indexOf(LINE_FEED); end >= 0; end = piece.indexOf(LINE_FEED, from)) {
+      add(end - from);
       const line = Buffer.concat([...rest, piece.subarray(from, end)]);
       rest = [];
+      held = 0;
+      all += LINE_COST;
       from = end + 1;
       yield fromBytes(line.at(-1) === CARRIAGE_RETURN ? line.subarray(0, -1) : line);
     }
-    if (from < piece.length) rest.push(piece.subarray(from));
+    if (from === piece.length) continue;
+    add(piece.length - from);
+    rest.push(piece.subarray(from));
   }
   if (rest.length > 0) yield fromBytes(Buffer.concat(rest));
 }

@@ -16,8 +16,6 @@ export interface UploadPart {
   readonly headers: Readonly<Record<string, string | undefined>>;
   /** Skipped if not read before the next part is requested. */
   readonly body: AsyncIterable<Uint8Array>;
-  /** The rest of the body as UTF-8 text. */
-  text(): Promise<string>;
 }
 
 interface EntryFacts extends ModeAndTime {
@@ -198,12 +196,22 @@ export function pathOf(filename: string): string {
   return `/${kept.join("/")}`;
 }
 
+/** Bytes of the target of a symlink, which is held in memory: no system has one as long. */
+const MAX_TARGET = 64 * 1024;
+
 async function targetOf(part: UploadPart): Promise<string> {
+  const pieces: Uint8Array[] = [];
+  let length = 0;
   try {
-    return await part.text();
+    for await (const piece of part.body) {
+      length += piece.length;
+      if (length > MAX_TARGET) throw new NodeError(`the target of a symlink has more than ${MAX_TARGET} bytes`);
+      pieces.push(piece);
+    }
   } catch (error) {
     throw bodyFailure(error);
   }
+  return Buffer.concat(pieces).toString();
 }
 
 /** A truncated body ends the content silently: the error is raised when the next part is read. */

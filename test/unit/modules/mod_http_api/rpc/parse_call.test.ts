@@ -2,7 +2,7 @@ import assert from "node:assert/strict";
 import { describe, test } from "node:test";
 import { readParts } from "#core/http/index.ts";
 import { type Commands, defineGroup, nothing, readCommand } from "#modules/mod_http_api/rpc/command.ts";
-import { find, loggable, parse, Refusal } from "#modules/mod_http_api/rpc/parse_call.ts";
+import { find, linesOf, loggable, parse, Refusal } from "#modules/mod_http_api/rpc/parse_call.ts";
 import { Table } from "#modules/mod_http_api/rpc/table.ts";
 import { multipart, type SentPart } from "../support.ts";
 
@@ -291,6 +291,21 @@ describe("flags", () => {
     await refused("cat?quiet=x", 'could not convert value "x" to type "bool" (for option "-quiet")');
     await refused("files/write?arg=/x&flush=x", "file argument 'data' is required");
   });
+});
+
+test("arguments in a body are held in memory as far as there may be any as long, or as many", async () => {
+  const megabyte = Buffer.alloc(1024 * 1024, "a");
+  const read = async (piece: Uint8Array, count: number) => {
+    let lines = 0;
+    const given = Array.from({ length: count }, () => piece);
+    for await (const _ of linesOf(given)) lines += 1;
+    return lines;
+  };
+  assert.equal(await read(megabyte, 2), 1);
+  await assert.rejects(read(megabyte, 3), { message: "an argument of more than 2097152 bytes is not taken" });
+  const short = Buffer.from("QmcL\n".repeat(100_000));
+  assert.equal(await read(short, 9), 900_000);
+  await assert.rejects(read(short, 10), { message: "arguments of more than 67108864 bytes are not taken" });
 });
 
 test("secrets are not kept", async () => {

@@ -282,3 +282,10 @@ describe("contents that pass", () => {
   test("stay where memory is shared", async () => assert.equal(await read("passing", pieces), 0));
   test("stay where they are not said to pass", async () => assert.equal(await read("body", alone), 0));
 });
+
+test("the target of a symlink is held in memory, and has a bound", async () => {
+  const link = (length: number) =>
+    outline(tree([{ filename: "l", type: "application/symlink", content: "t".repeat(length) }]).entries());
+  assert.deepEqual(await link(65_536), [["l", { to: "t".repeat(65_536) }]]);
+  await assert.rejects(link(65_537), { message: "the target of a symlink has more than 65536 bytes" });
+});
