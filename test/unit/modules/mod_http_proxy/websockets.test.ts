@@ -68,14 +68,25 @@ describe("a proxied websocket", () => {
   test("is ended when nothing moves on it for too long, and not before", async () => {
     await using server = await echoing();
     await using host = await proxied({ app: { upstreams: [server.url], idle_timeout: 1 } });
-    using client = await SocketClient.open(`http://127.0.0.1:${host.http}/app/ws`);
-    const began = Date.now();
-    while (Date.now() - began < 1500) {
-      client.send("a");
-      await client.next();
+    // On a busy machine a pause between two messages may be too long by itself, which shows nothing: then it begins again.
+    for (let isShown = false; !isShown; ) {
+      using client = await SocketClient.open(`http://127.0.0.1:${host.http}/app/ws`);
+      const began = performance.now();
+      let [last, longest, isAnswered] = [began, 0, true];
+      while (isAnswered && last - began < 1500) {
+        client.send("a");
+        isAnswered = await client.next().then(
+          () => true,
+          () => false,
+        );
+        const now = performance.now();
+        longest = Math.max(longest, now - last);
+        last = now;
+      }
+      isShown = longest < 900;
+      if (isShown) assert.equal(client.ws.readyState, client.ws.OPEN);
+      assert.equal((await client.closed).code, 1006);
     }
-    assert.equal(client.ws.readyState, client.ws.OPEN);
-    assert.equal((await client.closed).code, 1006);
   });
 
   test("counts as one of the upstream, and goes on with it when the configuration changes", async () => {
