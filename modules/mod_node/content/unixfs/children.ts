@@ -46,12 +46,34 @@ export async function* described<T>(
         yield made as readonly T[];
         continue;
       }
-      const each = mapConcurrent(some.entries(), MAX_CHILDREN, async ([index, link]) => {
-        const known = made[index];
-        return known === undefined ? describing.read(link, await read(link.cid)) : known;
-      });
-      for await (const one of each) yield [one];
+      yield* completed(some, made, read, describing);
     }
+  }
+}
+
+/** What is known as it stands, and in between what has to be waited for, which is read together. */
+async function* completed<T>(
+  links: readonly PbLink[],
+  made: readonly (T | undefined)[],
+  read: ReadBlock,
+  describing: Describing<T>,
+): AsyncGenerator<readonly T[], void, undefined> {
+  const open = [...made.keys()].filter((at) => made[at] === undefined);
+  const reading = mapConcurrent(open, MAX_CHILDREN, async (at) => {
+    const link = links[at] as PbLink;
+    return describing.read(link, await read(link.cid));
+  });
+  let from = 0;
+  try {
+    for (const at of open) {
+      if (at > from) yield made.slice(from, at) as T[];
+      const { value } = await reading.next();
+      yield [value as T];
+      from = at + 1;
+    }
+    if (from < made.length) yield made.slice(from) as T[];
+  } finally {
+    await reading.return();
   }
 }
 
