@@ -5,6 +5,7 @@ import { dirname, join } from "node:path";
 import { memoryStores } from "./migration/open_stores/engines.ts";
 import { secretIn, withPassword } from "./migration/open_stores/open_shared.ts";
 import { migratingPrefix, unfinishedMigration } from "./migration/open_stores/unfinished.ts";
+import { STORE_DEFAULTS } from "./storage/shared/defaults.ts";
 import { headerKey, keysPrefix, SharedKeys } from "./storage/shared/keys.ts";
 import { storeNamedBy } from "./storage/shared/pairing.ts";
 import { openS3 } from "./storage/shared/s3/client.ts";
@@ -41,8 +42,6 @@ export interface StoreExamined {
   readonly unfinished: readonly string[];
 }
 
-const CACHE_BYTES = 10 * 2 ** 30;
-
 /**
  * Reads, and changes nothing but for two objects that it writes, looks at and deletes, as each host does at its start. `metadata` is the
  * folder of the metadata of the repo, `waitMs` how long the database is waited for.
@@ -65,7 +64,7 @@ export async function examineStore(
   return {
     database,
     objects,
-    cache: { folder, bytes: await bytesBelow(folder), most: settings.cache ?? CACHE_BYTES },
+    cache: { folder, bytes: await bytesBelow(folder), most: settings.cache ?? STORE_DEFAULTS.cacheBytes },
     keys: entries.filter(([key]) => key.startsWith(keysPrefix)).length,
     keysFault: await faultOfKeys(settings, tables?.entries.get(headerKey)),
     unfinished: entries.flatMap(([key, value]) =>

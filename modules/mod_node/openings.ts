@@ -1,6 +1,6 @@
 /** Nodes that take long to open, for those who cannot wait for so long: it goes on, and whoever asks again takes it up. */
 import type { Node } from "./types.ts";
-import { settledWithin } from "./util/async/settled_within.ts";
+import { settledWithin } from "./util/async/within.ts";
 
 interface Closeable {
   close(): Promise<unknown>;

@@ -1,4 +1,7 @@
-/** Signature Version 4 of object stores that are compatible with S3, in the headers of a request. */
+/**
+ * Signature Version 4 of object stores that are compatible with S3, in the headers of a request. The node has its own: it is a library
+ * that uses nothing of the host, and hosts without it make backups, too. Both are held against the examples of the specification.
+ */
 import { createHash, createHmac } from "node:crypto";
 
 export interface Credentials {

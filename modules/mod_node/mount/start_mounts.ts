@@ -1,7 +1,7 @@
 /** Both mounts of a node and the process that holds them; loaded on the first mount. */
 import { realpath } from "node:fs/promises";
 import type { Repo } from "../storage/repo/repo.ts";
-import { settledWithin } from "../util/async/settled_within.ts";
+import { settledWithin } from "../util/async/within.ts";
 import type { FuseDevice } from "./fuse/fuse_device.ts";
 import { serve } from "./fuse/serve.ts";
 import { IpfsFiles } from "./ipfs_files.ts";

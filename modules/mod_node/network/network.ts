@@ -6,7 +6,7 @@ import type { Pins } from "../content/pins/pins.ts";
 import type { BlockService } from "../storage/blockstore/block_service.ts";
 import type { MetadataStore } from "../storage/metadata/store.ts";
 import type { Repo } from "../storage/repo/repo.ts";
-import { settledWithin } from "../util/async/settled_within.ts";
+import { settledWithin } from "../util/async/within.ts";
 import type { NodeLog } from "../util/log.ts";
 import { AutoConf } from "./auto_conf.ts";
 import { Bitswap, type BitswapDeps } from "./bitswap/bitswap.ts";

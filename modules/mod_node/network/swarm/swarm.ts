@@ -6,7 +6,7 @@ import type { MetadataStore } from "../../storage/metadata/store.ts";
 import type { PublicKey } from "../../storage/repo/identity.ts";
 import type { Repo } from "../../storage/repo/repo.ts";
 import { agentVersion } from "../../util/agent_version.ts";
-import { settledWithin } from "../../util/async/settled_within.ts";
+import { settledWithin } from "../../util/async/within.ts";
 import { NodeError } from "../../util/errors.ts";
 import type { NodeLog } from "../../util/log.ts";
 import { AddedPeers } from "./added_peers.ts";

@@ -1,6 +1,6 @@
 /** A service of libp2p that is switched on and off while libp2p runs. */
 import { start, stop } from "@libp2p/interface";
-import { settledWithin } from "../../util/async/settled_within.ts";
+import { settledWithin } from "../../util/async/within.ts";
 
 /** Milliseconds that a service may take to stop: routers that do not answer are not waited for. */
 const STOP_TIMEOUT_MS = 1000;

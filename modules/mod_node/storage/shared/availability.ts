@@ -1,5 +1,5 @@
 /** Whether what is shared can be reached: observed in the calls that are made anyway, and asked for while it cannot. */
-import { settledWithin } from "../../util/async/settled_within.ts";
+import { settledWithin } from "../../util/async/within.ts";
 import { NodeError } from "../../util/errors.ts";
 
 /** While it is away. */

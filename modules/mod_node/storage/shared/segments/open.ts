@@ -2,6 +2,7 @@
 import { join } from "node:path";
 import { failure, NodeError } from "../../../util/errors.ts";
 import { diskFs, withRoom } from "../../blockstore/segments/files.ts";
+import { STORE_DEFAULTS } from "../defaults.ts";
 import { readBlockList } from "./block_lists.ts";
 import { SegmentCache } from "./cache.ts";
 import { PlaceFeed } from "./feed.ts";
@@ -9,8 +10,6 @@ import { loadIndex } from "./load_index.ts";
 import { SegmentNumbers } from "./numbers.ts";
 import { Places } from "./places.ts";
 import { SharedBlocks, type SharedBlocksOptions } from "./store.ts";
-
-const CACHE_BYTES = 10 * 2 ** 30;
 
 /** @throws NodeError STORE_FULL when the folder cannot be written to, STORE_BROKEN when it cannot be read */
 export async function openSharedBlocks(options: SharedBlocksOptions): Promise<SharedBlocks> {
@@ -27,7 +26,7 @@ export async function openSharedBlocks(options: SharedBlocksOptions): Promise<Sh
       objects,
       find: (segment) => rows.get(segment),
       numberOf: (id) => numbers.find(id),
-      maxBytes: options.cacheBytes ?? CACHE_BYTES,
+      maxBytes: options.cacheBytes ?? STORE_DEFAULTS.cacheBytes,
       fs: withRoom(diskFs, makeRoom),
     });
     let store: SharedBlocks | undefined;

@@ -1,6 +1,6 @@
 import type { CID } from "multiformats/cid";
 import { identity } from "../../../formats/cid/hashes.ts";
-import { settledWithin } from "../../../util/async/settled_within.ts";
+import { settledWithin } from "../../../util/async/within.ts";
 import { failure, NodeError } from "../../../util/errors.ts";
 import type { BufferPool } from "../../blockstore/buffer_pool.ts";
 import { BlockReader } from "../../blockstore/segments/block_reader.ts";
@@ -8,6 +8,7 @@ import { type BytesLocation, cidOf, formOf, keyOf, MAX_MULTIHASH } from "../../b
 import type { Block, BlockStore, PutOptions } from "../../blockstore/store.ts";
 import type { MakeRoom } from "../../disk_reserve.ts";
 import type { Notice } from "../../lmdb/open.ts";
+import { STORE_DEFAULTS } from "../defaults.ts";
 import type { CondemnableBlocks } from "../gc/blocks.ts";
 import type { SharedLog } from "../log.ts";
 import type { ObjectStore } from "../s3/objects.ts";
@@ -29,11 +30,11 @@ export interface SharedBlocksOptions {
   readonly log: SharedLog;
   /** Removes forms that are stored, on all hosts; see `BlockStore.delete`. */
   readonly remove: (cids: readonly CID[]) => Promise<void>;
-  /** Length of a segment in bytes; 64 MiB. */
+  /** Length of a segment in bytes. Default of this and the next two: `STORE_DEFAULTS`. */
   readonly segmentBytes?: number | undefined;
-  /** Milliseconds for which the objects of merged segments stay, for hosts that have not heard of it; an hour. */
+  /** Milliseconds for which the objects of merged segments stay, for hosts that have not heard of it. */
   readonly graceMs?: number | undefined;
-  /** Bytes of the disk cache; 10 GiB. */
+  /** Bytes of the disk cache. */
   readonly cacheBytes?: number | undefined;
   /** Bytes that are put but not written to the disk yet and may be held in memory; 4 MiB. */
   readonly bufferedBytes?: number | undefined;
@@ -44,11 +45,9 @@ export interface SharedBlocksOptions {
 }
 
 const MIB = 2 ** 20;
-const SEGMENT_BYTES = 64 * MIB;
 const BUFFERED_BYTES = 4 * MIB;
 /** Longer ones would have more chunks than the cache can name. */
 const MAX_SEGMENT_BYTES = 1024 * MIB;
-const GRACE_MS = 3_600_000;
 /** Milliseconds between two looks, for who waits for the decision on a block. */
 const LOOK_MS = 1000;
 
@@ -93,7 +92,13 @@ export class SharedBlocks implements BlockStore {
 
   /** See `openSharedBlocks`. */
   constructor({ places, numbers, cache, feed }: Parts, options: SharedBlocksOptions) {
-    const { folder, objects, log, segmentBytes = SEGMENT_BYTES, bufferedBytes = BUFFERED_BYTES } = options;
+    const {
+      folder,
+      objects,
+      log,
+      segmentBytes = STORE_DEFAULTS.segmentBytes,
+      bufferedBytes = BUFFERED_BYTES,
+    } = options;
     this.#options = options;
     this.#places = places;
     this.#cache = cache;
@@ -102,7 +107,7 @@ export class SharedBlocks implements BlockStore {
     const sizes = { segmentBytes: Math.min(segmentBytes, MAX_SEGMENT_BYTES), bufferedBytes };
     this.#writer = new SegmentWriter({ folder, objects, log, cache, feed, numbers, ...sizes });
     const catchUp = () => this.#catchUp();
-    const { graceMs = GRACE_MS, onNotice = () => {} } = options;
+    const { graceMs = STORE_DEFAULTS.graceMs, onNotice = () => {} } = options;
     const { segmentBytes: fullBytes } = sizes;
     const writer = this.#writer;
     const shared = { log, objects, places, numbers, feed, cache, writer, segmentBytes: fullBytes };

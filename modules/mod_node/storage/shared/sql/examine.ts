@@ -1,6 +1,7 @@
 /** What can be told of the database of a shared store without joining it: for whoever looks for what is wrong. */
 import { randomUUID } from "node:crypto";
-import { Line, type Sql, SqlCounts, within } from "./line.ts";
+import { within } from "../../../util/async/within.ts";
+import { Line, type Sql, SqlCounts } from "./line.ts";
 import { SCHEMA_VERSION } from "./schema.ts";
 import { type SqlSettings, sqlSettings } from "./settings.ts";
 

@@ -2,6 +2,7 @@
 import { connect, type Socket } from "node:net";
 import { setTimeout as sleep } from "node:timers/promises";
 import type postgres from "postgres";
+import { within } from "../../../util/async/within.ts";
 import { failure, NodeError } from "../../../util/errors.ts";
 import { placeOf, type SqlAddress, type SqlSettings } from "./settings.ts";
 
@@ -194,20 +195,6 @@ async function openSocket({ host, port, path }: SqlAddress): Promise<Socket> {
   } catch (error) {
     socket.destroy();
     throw error;
-  }
-}
-
-class TooLate extends Error {}
-
-/** @throws TooLate */
-export async function within<T>(milliseconds: number, ending: Promise<T>): Promise<T> {
-  const late = Promise.withResolvers<never>();
-  const timer = setTimeout(() => late.reject(new TooLate("there was no answer in time")), Math.max(0, milliseconds));
-  ending.catch(() => {});
-  try {
-    return await Promise.race([ending, late.promise]);
-  } finally {
-    clearTimeout(timer);
   }
 }
 

@@ -1,8 +1,9 @@
 /** The present state as commits, for a host that is behind the beginning of the log. */
+import { within } from "../../../util/async/within.ts";
 import { failure } from "../../../util/errors.ts";
 import { decodeEntries } from "../entries.ts";
 import type { Commit, Entry } from "../log.ts";
-import { type Sql, within } from "./line.ts";
+import type { Sql } from "./line.ts";
 
 const ROWS = 500;
 const STALL_MS = 30_000;

@@ -1,5 +1,8 @@
 import assert from "node:assert/strict";
 import { describe, test } from "node:test";
+import { convert } from "#core/config/convert.ts";
+import { options } from "#node/module/options.ts";
+import { STORE_DEFAULTS } from "#node/storage/shared/defaults.ts";
 import { blockSettings, requireStoreSettings, type SharedStoreSettings } from "#node/storage/shared/settings.ts";
 
 const check = (more: Partial<SharedStoreSettings> = {}) =>
@@ -19,6 +22,14 @@ describe("settings of a shared store", () => {
     const given = { s3: "", sql: "", cache: 1, segment: 2, grace: 3 };
     assert.deepEqual(blockSettings(given), { cacheBytes: 1, segmentBytes: 2, graceMs: 3000 });
     assert.equal(blockSettings({ s3: "", sql: "" }).graceMs, undefined);
+  });
+
+  test("the option says the same as holds without it", () => {
+    const { cache, segment, grace } = options.node_store.fields;
+    const said = { cache, segment, grace };
+    const values = Object.entries(said).map(([name, field]) => [name, convert(field, name, field.default, "/")]);
+    const store: SharedStoreSettings = { s3: "", sql: "", ...Object.fromEntries(values) };
+    assert.deepEqual(blockSettings(store), STORE_DEFAULTS);
   });
 
   const wrong: readonly (readonly [what: string, given: Partial<SharedStoreSettings>, named: RegExp])[] = [
