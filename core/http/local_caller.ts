@@ -22,7 +22,7 @@ export function isForwarded({ headers }: { readonly headers: object }): boolean 
 }
 
 /** The host name in the request, without port, in lower case; undefined if there is none. */
-export function requestedHost({ url, headers }: Pick<HttpRequest, "url" | "headers">): string | undefined {
+function requestedHost({ url, headers }: Pick<HttpRequest, "url" | "headers">): string | undefined {
   const authority = url.host ?? headers.host;
   const [, bracketed, name] = /^(?:\[([^\]]*)\]|([^:]*))/.exec(authority ?? "") ?? [];
   const host = (bracketed ?? name ?? "").toLowerCase().replace(/\.$/, "");

@@ -36,7 +36,7 @@ export function listenOn(server: Server, former: Server): Promise<void> {
 }
 
 /** Takes the place of a socket that nobody listens at. `mode`: who may connect. */
-export async function listenAtPath(server: Server, path: string, mode?: number): Promise<void> {
+async function listenAtPath(server: Server, path: string, mode?: number): Promise<void> {
   const bytes = Buffer.byteLength(path);
   // The system would take the beginning of a longer one, and nobody would find it.
   if (bytes > MAX_SOCKET_PATH_BYTES)

@@ -11,11 +11,6 @@ const LAST_SHARE = 1 / 3;
 
 type Validity = Pick<Loaded, "validFrom" | "validTo" | "fingerprint">;
 
-/** Whole days that a certificate lasts from now on; below 0 it has expired. */
-export function daysLeft({ validTo }: Pick<Validity, "validTo">, now: number): number {
-  return Math.floor((validTo.getTime() - now) / DAY_MS);
-}
-
 /**
  * The threshold that a certificate is within: 30, 14, 7 or 1 days before its end, 0 after it; undefined where there is
  * nothing to say.

@@ -1,7 +1,7 @@
 /** Pages of lists: what callers ask for, within bounds. */
 import { HttpError } from "../../core/index.ts";
 
-export const MAX_PAGE = 1000;
+const MAX_PAGE = 1000;
 
 export const pageFields = {
   offset: { type: "number", describe: "Entries to pass over; default 0" },

@@ -63,7 +63,7 @@ function settingsOf(entry: CompressEntry | undefined): Settings {
 }
 
 /** @throws {ModhostError} OPTION_INVALID */
-export function rulesFrom(entry: CompressEntry, app: string): Rules {
+function rulesFrom(entry: CompressEntry, app: string): Rules {
   const option = `http_compress.${app}`;
   const isKnown = (name: string): name is EncodingName => (encodingNames as readonly string[]).includes(name);
   const encodings = entry.encodings.map((name) => {

@@ -1,7 +1,7 @@
 /** The tokens of the server: what was done with each, and what was refused. There are as many series as there are tokens. */
 import type { MetricDeclarations, MetricSample, MetricsProvider, Module } from "../../core/types.ts";
 
-export const tokenMetrics = {
+const tokenMetrics = {
   modhost_token_requests_total: {
     kind: "counter",
     help: "Requests that a token let in.",

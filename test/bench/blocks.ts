@@ -58,7 +58,7 @@ async function inParallel<T>(items: readonly T[], width: number, run: (item: T) 
 const say = (what: string, figure: number, unit: string) =>
   console.log(`${what.padEnd(62)} ${figure.toFixed(figure < 10 ? 2 : 0).padStart(8)} ${unit}`);
 
-export async function benchBlocks({ rounds = 5 }: { rounds?: number } = {}): Promise<void> {
+async function benchBlocks({ rounds = 5 }: { rounds?: number } = {}): Promise<void> {
   const home = await mkdtemp(join(tmpdir(), "modhost-bench-blocks-"));
   try {
     const large = made(1024, 256 * 1024);

@@ -27,7 +27,7 @@ function listed(node: TableNode, flags: boolean, level: Level): ListedCommand {
 }
 
 /** What a level lists below a command or group. */
-export const childrenAt = ({ children }: TableNode, level: Level): TableNode[] =>
+const childrenAt = ({ children }: TableNode, level: Level): TableNode[] =>
   [...children.values()].filter(({ entry }) => isListedAt(entry, level));
 
 /** The options of its own that a level lists. */

@@ -23,7 +23,7 @@ export function contentHeaders(
 const MAX_ROOTS = 100;
 
 /** What was asked for, and through which blocks it led. */
-export function pathHeaders(path: string, { roots, text }: Pick<Found, "roots" | "text">): ResponseHeaders {
+function pathHeaders(path: string, { roots, text }: Pick<Found, "roots" | "text">): ResponseHeaders {
   return { x_ipfs_path: headerText(path), x_ipfs_roots: rootsText(roots, text) };
 }
 

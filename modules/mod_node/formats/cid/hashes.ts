@@ -101,7 +101,7 @@ function steps(name: string, base: number, longest: number, digest: (bytes: numb
   });
 }
 
-export const hashFunctions: readonly HashFunction[] = rows.map(([name, code, length, allowed, digest]) => ({
+const hashFunctions: readonly HashFunction[] = rows.map(([name, code, length, allowed, digest]) => ({
   name,
   code,
   length,

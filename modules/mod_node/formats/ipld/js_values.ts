@@ -13,7 +13,7 @@ const textOf = (latin1: string): string => Buffer.from(latin1, "latin1").toStrin
 type Container = unknown[] | Record<string, unknown>;
 
 /** A value for callers. Without recursion: it may be as deep as it wants. */
-export const toJs = (value: Value): unknown => atOnce(toJsSteps(value));
+const toJs = (value: Value): unknown => atOnce(toJsSteps(value));
 
 /** In steps, as `toJs`. */
 export function* toJsSteps(value: Value): Steps<unknown> {

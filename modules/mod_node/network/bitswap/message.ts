@@ -38,7 +38,7 @@ export const PRESENCE = { cid: 1, type: 2 } as const;
 
 /** Values of `WantType` and `BlockPresenceType`. */
 export const WANT_TYPE_HAVE = 1;
-export const PRESENCE_HAVE = 0;
+const PRESENCE_HAVE = 0;
 export const PRESENCE_DONT_HAVE = 1;
 
 export interface WantlistEntry {

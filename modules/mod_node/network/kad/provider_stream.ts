@@ -46,7 +46,7 @@ export async function sendProviderRecords(
 }
 
 /** The field with this node and its addresses: the same in each message. */
-export function encodeProvider({ id, multiaddrs }: Provider): Uint8Array {
+function encodeProvider({ id, multiaddrs }: Provider): Uint8Array {
   const parts = [
     [ID_FIELD, id.toMultihash().bytes] as const,
     ...multiaddrs.map((each) => [ADDRESS_FIELD, each.bytes] as const),
@@ -60,7 +60,7 @@ export function encodeProvider({ id, multiaddrs }: Provider): Uint8Array {
 }
 
 /** A message with its length in front. */
-export function encodeAddProvider(provider: Uint8Array, multihash: Uint8Array): Uint8Array {
+function encodeAddProvider(provider: Uint8Array, multihash: Uint8Array): Uint8Array {
   const length = 2 + fieldLength(multihash.length) + provider.length;
   const bytes = new Uint8Array(varintLength(length) + length);
   let at = writeVarint(bytes, 0, length);

@@ -24,7 +24,7 @@ const SMOOTHING = 0.1;
 const MAX_PEERS = 4096;
 
 /** Round-trip times of peers, as moving averages. */
-export class Latencies {
+class Latencies {
   readonly #known = new LRU<string, number>(MAX_PEERS);
 
   record(peer: PeerId, milliseconds: number): void {

@@ -191,7 +191,7 @@ function announcementIn(path: string) {
 }
 
 /** Name of the file with the token that the command line presents while calls need one. */
-export const apiTokenFile = "api-token";
+const apiTokenFile = "api-token";
 
 /** A folder with a configuration is a repo: that file is written last. */
 export async function isRepo(path: string): Promise<boolean> {

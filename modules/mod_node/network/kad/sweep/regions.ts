@@ -31,7 +31,7 @@ export const cycleAt = ({ began, interval }: Cycle, now: number): number =>
   began + Math.floor((now - began) / interval) * interval;
 
 /** The last moment of a region that is not after another one. */
-export function momentBefore(cycle: Cycle, prefix: Prefix, now: number): number {
+function momentBefore(cycle: Cycle, prefix: Prefix, now: number): number {
   const offset = positionOf(prefix) * cycle.interval;
   return offset + cycleAt(cycle, now - offset);
 }

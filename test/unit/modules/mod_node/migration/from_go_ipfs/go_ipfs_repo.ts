@@ -68,7 +68,7 @@ export function pinRecords({ cid }: MadeBlock, mode: "recursive" | "direct", id:
 }
 
 /** A path of fewer than 128 letters, at its beginning. */
-export function referenceRecord({ cid, bytes }: MadeBlock, path: string): Records {
+function referenceRecord({ cid, bytes }: MadeBlock, path: string): Records {
   const value = Buffer.concat([Buffer.from([0x0a, path.length]), Buffer.from(path), Buffer.from([0x18, bytes.length])]);
   return new Map([[`/filestore/${base32(cid.bytes)}`, value]]);
 }

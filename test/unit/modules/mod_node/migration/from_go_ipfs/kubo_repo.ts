@@ -10,7 +10,7 @@ const base64url = (bytes: Uint8Array) => `u${Buffer.from(bytes).toString("base64
 const indexes = { recursive: "cidRindex", direct: "cidDindex" } as const;
 
 /** A pin with a name of fewer than 24 bytes, as it is recorded and listed. */
-export function namedPin({ cid }: MadeBlock, mode: "recursive" | "direct", id: string, name: string): Records {
+function namedPin({ cid }: MadeBlock, mode: "recursive" | "direct", id: string, name: string): Records {
   const fields = [text("cid"), Buffer.from([0x58, cid.bytes.length]), cid.bytes];
   fields.push(text("mode"), Buffer.from([mode === "recursive" ? 0 : 1]), text("name"), text(name));
   const at = base64url(Buffer.from(`/${id}`));
@@ -21,7 +21,7 @@ export function namedPin({ cid }: MadeBlock, mode: "recursive" | "direct", id: s
   ]);
 }
 
-export async function writeKuboBlock(repo: string, { cid, bytes }: MadeBlock): Promise<void> {
+async function writeKuboBlock(repo: string, { cid, bytes }: MadeBlock): Promise<void> {
   const name = base32(cid.multihash.bytes);
   const folder = join(repo, "blocks", name.slice(-3, -1));
   await mkdir(folder, { recursive: true });
