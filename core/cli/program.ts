@@ -37,8 +37,8 @@ const help: Command = {
 const completion = completionOf(async () => placesOf(await everyCommand(), globals));
 
 const doctor = doctorOf(async () => {
-  const brought = await Promise.all((await moduleCommands()).map((command) => command.checks?.() ?? []));
-  return brought.flat();
+  const moduleChecks = await Promise.all((await moduleCommands()).map((command) => command.checks?.() ?? []));
+  return moduleChecks.flat();
 });
 
 const ownCommands: readonly Command[] = [...commands, doctor, completion, help];

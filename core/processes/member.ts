@@ -2,10 +2,10 @@
 import type { FollowStep, Host } from "../host.ts";
 import type { ListeningHandle } from "../ports/lent.ts";
 import { reasonOf } from "../util/errors.ts";
-import { FirstMember } from "./first.ts";
+import { FirstMember } from "./first_member.ts";
 import { type FarEnd, Link } from "./link.ts";
 import { type Begin, type KnownDoor, type Shared, WORKER } from "./messages.ts";
-import { OtherMember } from "./other.ts";
+import { OtherMember } from "./other_member.ts";
 import type { Role } from "./role.ts";
 
 /** The program around the host, as far as the supervisor asks for what it does. */

@@ -10,7 +10,7 @@ import type { LogLevel } from "../types.ts";
 import { reasonOf } from "../util/errors.ts";
 import { KeptPorts } from "./kept_ports.ts";
 import type { DoorFacts, KnownDoor, PortFacts, Shared, WorkerState } from "./messages.ts";
-import { PassedConnections } from "./passed.ts";
+import { PassedConnections } from "./passed_connections.ts";
 import { type Ended, WorkerProcess, type WorkerProcessDeps } from "./process.ts";
 import { Steps } from "./steps.ts";
 

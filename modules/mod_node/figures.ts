@@ -174,7 +174,7 @@ function addNetwork(samples: Samples, network: Network): void {
   const { sweeper } = routing.providing;
   if (sweeper === undefined) return;
   samples.add("modhost_node_provide_keys", sweeper.keystore.size);
-  samples.add("modhost_node_provide_regions", sweeper.turns.wanted.length);
+  samples.add("modhost_node_provide_regions", sweeper.schedule.wanted.length);
   samples.add("modhost_node_provide_behind_seconds", sweeper.behindMs / 1000);
   samples.add("modhost_node_provide_records_total", sweeper.figures.records);
   samples.add("modhost_node_provide_failed_total", sweeper.figures.failed);

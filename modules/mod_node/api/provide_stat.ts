@@ -2,9 +2,9 @@
 import type { DhtPeer } from "../network/kad/announcer.ts";
 import type { LastReprovide } from "../network/kad/reprovider.ts";
 import { REPLICATION } from "../network/kad/sweep/dht_regions.ts";
+import { MAX_DELAY_MS } from "../network/kad/sweep/region_schedule.ts";
 import { cycleAt } from "../network/kad/sweep/regions.ts";
 import type { Sweeper } from "../network/kad/sweep/sweeper.ts";
-import { MAX_DELAY_MS } from "../network/kad/sweep/turns.ts";
 
 /** Times are RFC 3339, of which `0001-01-01T00:00:00Z` is not known; durations are nanoseconds. */
 export interface SweepProvideStats {
@@ -91,7 +91,7 @@ const nanoseconds = (milliseconds: number): number => Math.round(milliseconds * 
 
 /** @param waiting multihashes of what waits to be announced for the first time */
 export function sweepStats(sweeper: Sweeper<DhtPeer>, waiting: readonly Uint8Array[]): SweepProvideStats {
-  const { figures, turns, workers, connectivity, settings, clock } = sweeper;
+  const { figures, schedule, workers, connectivity, settings, clock } = sweeper;
   const { max, dedicated } = settings.workers;
   const { active } = workers;
   return {
@@ -100,9 +100,9 @@ export function sweepStats(sweeper: Sweeper<DhtPeer>, waiting: readonly Uint8Arr
     queues: {
       pending_key_provides: waiting.length,
       pending_region_provides: sweeper.regionsOf(waiting),
-      pending_region_reprovides: turns.retries,
+      pending_region_reprovides: schedule.retries,
     },
-    schedule: schedule(sweeper),
+    schedule: scheduleStats(sweeper),
     workers: {
       max,
       active: active.periodic + active.burst,
@@ -136,7 +136,7 @@ export function sweepStats(sweeper: Sweeper<DhtPeer>, waiting: readonly Uint8Arr
     network: {
       peers: figures.peers.asked,
       reachable: figures.peers.reached,
-      complete_keyspace_coverage: turns.isCovered(clock.now()),
+      complete_keyspace_coverage: schedule.isCovered(clock.now()),
       avg_region_size: figures.regionSize ?? 0,
       avg_holders: figures.keys === 0 ? 0 : figures.records / figures.keys,
       replication_factor: REPLICATION,
@@ -144,10 +144,10 @@ export function sweepStats(sweeper: Sweeper<DhtPeer>, waiting: readonly Uint8Arr
   };
 }
 
-function schedule({ turns, keystore }: Sweeper<DhtPeer>): SweepProvideStats["schedule"] {
-  const { wanted } = turns;
+function scheduleStats({ schedule, keystore }: Sweeper<DhtPeer>): SweepProvideStats["schedule"] {
+  const { wanted } = schedule;
   const bits = wanted.reduce((sum, { length }) => sum + length, 0);
-  const next = turns.next();
+  const next = schedule.next();
   return {
     keys: keystore.size,
     regions: wanted.length,
@@ -157,9 +157,9 @@ function schedule({ turns, keystore }: Sweeper<DhtPeer>): SweepProvideStats["sch
   };
 }
 
-function timing({ turns, settings, clock, began }: Sweeper<DhtPeer>): SweepProvideStats["timing"] {
+function timing({ schedule, settings, clock, began }: Sweeper<DhtPeer>): SweepProvideStats["timing"] {
   const now = clock.now();
-  const start = turns.cycle.interval > 0 ? cycleAt(turns.cycle, now) : undefined;
+  const start = schedule.cycle.interval > 0 ? cycleAt(schedule.cycle, now) : undefined;
   return {
     uptime: nanoseconds(now - began),
     reprovides_interval: nanoseconds(Math.max(0, settings.interval)),

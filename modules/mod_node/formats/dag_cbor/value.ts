@@ -121,10 +121,6 @@ interface Frame {
 type Compare = (one: string, other: string) => number;
 
 /** Visits keys in the order of `compare`. Iterative, since values may be nested deeply. */
-export const visitValue = (root: Value, compare: Compare, visitor: ValueVisitor): void =>
-  atOnce(visitValueSteps(root, compare, visitor));
-
-/** In steps, as `visitValue`. */
 export function* visitValueSteps(root: Value, compare: Compare, visitor: ValueVisitor): Steps<void> {
   const frames: Frame[] = [];
   /** Gives the map whose keys are to be sorted. */

@@ -1,6 +1,6 @@
 /** Reads whole CBOR values with the checks of the reference: keys are texts and unique, tags are links. */
 import type { CID } from "multiformats/cid";
-import { atOnce, ITEMS_PER_STEP, type Steps } from "../../util/async/steps.ts";
+import { ITEMS_PER_STEP, type Steps } from "../../util/async/steps.ts";
 import { NodeError } from "../../util/errors.ts";
 import { quote } from "../../util/go/text.ts";
 import { castCid } from "../cid/text.ts";
@@ -28,10 +28,6 @@ export interface VisitedCbor {
 const linkTag = 42;
 
 /** @throws NodeError with the reference's text */
-export const visitCbor = (bytes: Uint8Array, visitor: CborVisitor): VisitedCbor =>
-  atOnce(visitCborSteps(bytes, visitor));
-
-/** In steps, as `visitCbor`. */
 export function* visitCborSteps(bytes: Uint8Array, visitor: CborVisitor): Steps<VisitedCbor> {
   const reader = new CborReader(bytes);
   const open: (Keys | undefined)[] = [];

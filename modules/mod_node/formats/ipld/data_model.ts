@@ -73,9 +73,6 @@ function* pbJsonSteps(bytes: Uint8Array): Steps<string> {
 }
 
 /** A part of a node in the same form. @throws NodeError */
-export const valueJson = (value: Value): JsonText => atOnce(valueJsonSteps(value));
-
-/** In steps, as `valueJson`. */
 export function* valueJsonSteps(value: Value): Steps<JsonText> {
   return new JsonText(yield* writeJsonSteps(value));
 }

@@ -3,7 +3,7 @@
  * strings, maps are objects.
  */
 import { CID } from "multiformats/cid";
-import { atOnce, type Steps } from "../../util/async/steps.ts";
+import type { Steps } from "../../util/async/steps.ts";
 import { NodeError } from "../../util/errors.ts";
 import { type Scalar, type Value, ValueBuilder, visitValueSteps } from "../dag_cbor/value.ts";
 import { binary } from "../dag_cbor/visit.ts";
@@ -12,10 +12,7 @@ const textOf = (latin1: string): string => Buffer.from(latin1, "latin1").toStrin
 
 type Container = unknown[] | Record<string, unknown>;
 
-/** A value for callers. Without recursion: it may be as deep as it wants. */
-const toJs = (value: Value): unknown => atOnce(toJsSteps(value));
-
-/** In steps, as `toJs`. */
+/** A value for callers. Not recursive, since values may be nested deeply. */
 export function* toJsSteps(value: Value): Steps<unknown> {
   let root: unknown;
   const open: Container[] = [];

@@ -1,4 +1,4 @@
-/** The regions of one DHT, and how large they are to be. */
+/** The regions of one DHT (the public one, or that of the local network), and how large they are to be. */
 import type { MetadataStore } from "../../../storage/metadata/store.ts";
 import type { Announcing, SweepNetwork } from "./announce.ts";
 import { estimatedLength } from "./explore.ts";
@@ -9,7 +9,7 @@ import { Regions } from "./regions.ts";
 
 /** Peers that a record is given to, as in the specification of the DHT. */
 export const REPLICATION = 20;
-/** Bits of the keys whose surroundings tell how many peers there are. */
+/** Bits of the keys that are looked up to estimate how many peers there are: one key for each value of them. */
 const SAMPLE_BITS = 2;
 
 export interface DhtRegionsDeps {
@@ -43,7 +43,7 @@ export class DhtRegions<P extends Placed> {
     return new DhtRegions(network, regions, deps);
   }
 
-  /** Finds out how large regions are to be, from the surroundings of some keys; once, until `reconsider`. */
+  /** Estimates how large regions are to be from the peers closest to a few keys; once, until `reconsider` is called. */
   estimate(): Promise<void> {
     if (this.#length !== undefined) return Promise.resolve();
     this.#estimating ??= this.#estimate().finally(() => {
@@ -63,7 +63,7 @@ export class DhtRegions<P extends Placed> {
     this.regions.cut(this.#length);
   }
 
-  /** Peers may have become many more, or fewer. */
+  /** Has the size estimated again: the number of peers may have changed. */
   reconsider(): void {
     this.#length = undefined;
   }

@@ -30,7 +30,7 @@ export interface Cycle {
 export const cycleAt = ({ began, interval }: Cycle, now: number): number =>
   began + Math.floor((now - began) / interval) * interval;
 
-/** The last moment of a region that is not after another one. */
+/** The latest moment at which the region is due that is not after `now`. */
 function momentBefore(cycle: Cycle, prefix: Prefix, now: number): number {
   const offset = positionOf(prefix) * cycle.interval;
   return offset + cycleAt(cycle, now - offset);
@@ -56,7 +56,7 @@ export class Regions {
     for (const [prefix, at] of stored.toSorted((a, b) => a[1] - b[1])) this.#put(prefix, at);
   }
 
-  /** Everything was never announced. */
+  /** Forgets when regions were announced: all are due. */
   forget(): void {
     for (const prefix of this.prefixes()) this.#write(prefix, undefined);
     this.#announced.clear();

@@ -15,9 +15,9 @@ import { DhtRegions } from "./dht_regions.ts";
 import { Figures } from "./figures.ts";
 import type { Placed, Prefix } from "./keyspace.ts";
 import { Keystore, type SweepKey, sweepKey } from "./keystore.ts";
+import { MAX_DELAY_MS, RegionSchedule } from "./region_schedule.ts";
 import { cycleAt } from "./regions.ts";
 import type { SweepSettings } from "./settings.ts";
-import { MAX_DELAY_MS, Turns } from "./turns.ts";
 import { Workers } from "./workers.ts";
 
 export interface SweeperDeps<P extends Placed> {
@@ -59,7 +59,7 @@ export class Sweeper<P extends Placed> {
   readonly workers: Workers;
   readonly connectivity: Connectivity;
   readonly keystore: Keystore;
-  readonly turns: Turns;
+  readonly schedule: RegionSchedule;
   readonly tally = new CycleTally();
   readonly #collection: Collection;
   readonly #places = new Map<string, Promise<DhtRegions<P>>>();
@@ -83,7 +83,7 @@ export class Sweeper<P extends Placed> {
     this.connectivity = new Connectivity(clock, () => this.#settings.offlineAfter);
     const keystore = new Keystore(hostMetadata, () => this.#settings.batchSize);
     this.keystore = keystore;
-    this.turns = new Turns(clock, (prefix) => keystore.has(prefix));
+    this.schedule = new RegionSchedule(clock, (prefix) => keystore.has(prefix));
     this.#collection = new Collection({
       keystore,
       clock,
@@ -119,16 +119,16 @@ export class Sweeper<P extends Placed> {
     this.#settings = this.#deps.settings();
     if (this.#opened === undefined) return;
     await this.#opened;
-    this.turns.cycle = { ...this.turns.cycle, interval: this.#settings.interval };
+    this.schedule.cycle = { ...this.schedule.cycle, interval: this.#settings.interval };
     this.#begin();
   }
 
   #begin(): void {
     const { interval } = this.#settings;
     const first = Math.min(FIRST_AFTER_MS, interval);
-    this.turns.notBefore = this.clock.now() + first;
+    this.schedule.notBefore = this.clock.now() + first;
     this.#cancelTimer();
-    this.#schedule(first);
+    this.#wakeAfter(first);
   }
 
   #open(): Promise<void> {
@@ -143,7 +143,7 @@ export class Sweeper<P extends Placed> {
     if (!resumes) await metadata.transaction((writer) => writer.put(CYCLE_KEY, now));
     else if (!(await metadata.has(CYCLE_KEY))) await metadata.compareAndSet(CYCLE_KEY, undefined, now);
     const began = Number(Buffer.from((await metadata.get(CYCLE_KEY)) ?? now).toString());
-    this.turns.cycle = { began, interval };
+    this.schedule.cycle = { began, interval };
     await this.keystore.open();
   }
 
@@ -165,7 +165,7 @@ export class Sweeper<P extends Placed> {
   /** To be called when a peer enters a routing table. */
   runIfDue(): void {
     this.#look();
-    this.#schedule(0);
+    this.#wakeAfter(0);
   }
 
   /** The DHT to announce to; notes whether there is one. */
@@ -175,10 +175,10 @@ export class Sweeper<P extends Placed> {
     return network;
   }
 
-  #schedule(milliseconds: number): void {
+  #wakeAfter(milliseconds: number): void {
     this.#cancelTimer();
     if (this.isClosed || !this.#isStarted || this.#settings.interval <= 0) return;
-    const wait = Math.max(milliseconds, this.turns.notBefore - this.clock.now());
+    const wait = Math.max(milliseconds, this.schedule.notBefore - this.clock.now());
     this.#cancelTimer = this.clock.after(wait, () => void this.#turn());
   }
 
@@ -187,10 +187,10 @@ export class Sweeper<P extends Placed> {
     if (this.#turning || this.isClosed) return;
     this.#turning = true;
     try {
-      this.#schedule(await this.#workOnDue());
+      this.#wakeAfter(await this.#workOnDue());
     } catch (error) {
       if (!this.isClosed) this.#warn(`what is due is not known: ${(error as Error).message}`);
-      this.#schedule(LOOK_EVERY_MS);
+      this.#wakeAfter(LOOK_EVERY_MS);
     } finally {
       this.#turning = false;
     }
@@ -201,16 +201,16 @@ export class Sweeper<P extends Placed> {
     const network = this.#look();
     this.#tellIfBehind();
     if (network === undefined) return LOOK_EVERY_MS;
-    await this.#collection.renew(cycleAt(this.turns.cycle, this.clock.now()));
+    await this.#collection.renew(cycleAt(this.schedule.cycle, this.clock.now()));
     const place = await this.#placeOf(network);
     await place.estimate();
     for (;;) {
       if (!this.workers.hasPlace("periodic")) return LOOK_EVERY_MS;
-      const due = this.turns.first(place.regions);
+      const due = this.schedule.first(place.regions);
       if (due === undefined) break;
       void this.#periodic(place, due.prefix);
     }
-    const next = this.turns.next()?.at ?? Number.POSITIVE_INFINITY;
+    const next = this.schedule.next()?.at ?? Number.POSITIVE_INFINITY;
     return Math.min(LOOK_EVERY_MS, Math.max(MIN_LOOK_MS, next - this.clock.now()));
   }
 
@@ -227,21 +227,21 @@ export class Sweeper<P extends Placed> {
   /** Never rejects. */
   async #periodic(place: DhtRegions<P>, prefix: Prefix): Promise<void> {
     await this.#sweep(place, prefix).catch(() => 0);
-    this.#schedule(0);
+    this.#wakeAfter(0);
   }
 
   /** Announces the keys of a region, and notes it. Resolves with how many they were. @throws NodeError */
   async #sweep(place: DhtRegions<P>, prefix: Prefix): Promise<number> {
     const { signal } = this.#stop;
-    this.turns.begin(prefix);
+    this.schedule.begin(prefix);
     try {
       const keys = await this.workers.run("periodic", signal, () =>
         this.figures.measure("periodic", 0, () => this.#announceStored(place, prefix)),
       );
-      this.turns.end(prefix, "announced");
+      this.schedule.end(prefix, "announced");
       return keys;
     } catch (error) {
-      this.turns.end(prefix, "failed");
+      this.schedule.end(prefix, "failed");
       place.reconsider();
       if (!signal.aborted) this.#warn(`keys of the region "${prefix}" wait: ${(error as Error).message}`);
       throw error;
@@ -257,7 +257,7 @@ export class Sweeper<P extends Placed> {
     );
     for (const part of prefixes) place.regions.set(part, began);
     const durationMs = this.clock.now() - began;
-    this.tally.add(cycleAt(this.turns.cycle, began), { provided: keys, regions: prefixes.length, durationMs });
+    this.tally.add(cycleAt(this.schedule.cycle, began), { provided: keys, regions: prefixes.length, durationMs });
     return keys;
   }
 
@@ -267,7 +267,7 @@ export class Sweeper<P extends Placed> {
     opening.catch(() => this.#places.delete(network.name));
     const place = await opening;
     place.network = network;
-    this.turns.regions = place.regions;
+    this.schedule.regions = place.regions;
     return place;
   }
 
@@ -307,7 +307,7 @@ export class Sweeper<P extends Placed> {
     signal: AbortSignal,
   ): Promise<{ readonly provided: number; readonly regions: number }> {
     const done = { provided: 0, regions: 0 };
-    const left = this.turns.wanted.values();
+    const left = this.schedule.wanted.values();
     const work = async () => {
       for (const prefix of left) {
         signal.throwIfAborted();
@@ -361,18 +361,18 @@ export class Sweeper<P extends Placed> {
       place.regions.bringForward(prefix);
       return error as Error;
     } finally {
-      this.#schedule(0);
+      this.#wakeAfter(0);
     }
   }
 
   /** How many regions multihashes are in. */
   regionsOf(multihashes: readonly Uint8Array[]): number {
-    return this.turns.regions?.grouped(multihashes.map(sweepKey)).size ?? Math.min(1, multihashes.length);
+    return this.schedule.regions?.grouped(multihashes.map(sweepKey)).size ?? Math.min(1, multihashes.length);
   }
 
   /** Milliseconds by which the region that waits longest is late, while there are peers. */
   get behindMs(): number {
-    return this.turns.behindMs(this.connectivity.onlineSince);
+    return this.schedule.behindMs(this.connectivity.onlineSince);
   }
 
   #warn(text: string): void {

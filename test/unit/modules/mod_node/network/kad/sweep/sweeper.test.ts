@@ -138,7 +138,7 @@ test("a region whose peers take nothing is tried again, and is late until then",
   await world.clock.pass(3 * minute);
   assert.equal(world.dht.traffic.records, 0);
   assert.match(world.warnings[0] ?? "", /took no records/);
-  assert.ok(sweeper.turns.retries > 0);
+  assert.ok(sweeper.schedule.retries > 0);
   assert.ok(sweeper.behindMs >= 2 * minute - 1000);
   await world.clock.pass(hour);
   assert.ok(world.warnings.some((text) => /announcements are 6\d minutes late/.test(text)));
@@ -146,7 +146,7 @@ test("a region whose peers take nothing is tried again, and is late until then",
   await world.clock.pass(10 * minute);
   assert.ok(world.warnings.includes("announcements are on time again"));
   assertHeld(world, world.keys);
-  assert.deepEqual([sweeper.turns.retries, sweeper.behindMs], [0, 0]);
+  assert.deepEqual([sweeper.schedule.retries, sweeper.behindMs], [0, 0]);
   await sweeper.stop();
 });
 

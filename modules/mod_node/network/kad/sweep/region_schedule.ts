@@ -1,4 +1,4 @@
-/** Whose turn it is: regions whose moment has passed, but for those that are being announced, or failed a moment ago. */
+/** When each region is announced next: those whose moment has passed, except while they are being announced or have just failed. */
 import type { Clock } from "./clock.ts";
 import type { Prefix } from "./keyspace.ts";
 import type { Cycle, Due, Regions } from "./regions.ts";
@@ -8,7 +8,7 @@ export const MAX_DELAY_MS = 3600 * 1000;
 /** Milliseconds until a region that failed is tried again. */
 const RETRY_AFTER_MS = 5 * 60_000;
 
-export class Turns {
+export class RegionSchedule {
   readonly #clock: Clock;
   readonly #hasKeys: (prefix: Prefix) => boolean;
   cycle: Cycle = { began: 0, interval: 0 };

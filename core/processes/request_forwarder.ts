@@ -23,7 +23,7 @@ const IDLE_MS = 4000;
 
 const nowhere = (): boolean => false;
 
-export interface ElsewhereDeps {
+export interface RequestForwarderDeps {
   /** Of this process, among `count`. */
   readonly number: number;
   readonly count: number;
@@ -35,18 +35,18 @@ export interface ElsewhereDeps {
 }
 
 /** Of a process, as the supervisor has started it. */
-export function elsewhereOf({ begin, link }: MemberDeps, door: Door, mounted?: () => void): Elsewhere {
+export function requestForwarderOf({ begin, link }: MemberDeps, door: Door, mounted?: () => void): RequestForwarder {
   const { number, count, shared, doors } = begin;
   const pass: PassConnection = (socket, head, to) => link.pass(socket, head, to);
-  const elsewhere = new Elsewhere({ number, count, door, pass, ...(mounted === undefined ? {} : { mounted }) });
-  if (shared !== undefined) elsewhere.use(shared);
-  elsewhere.reach(doors);
-  return elsewhere;
+  const forwarder = new RequestForwarder({ number, count, door, pass, ...(mounted === undefined ? {} : { mounted }) });
+  if (shared !== undefined) forwarder.use(shared);
+  forwarder.reach(doors);
+  return forwarder;
 }
 
-export class Elsewhere implements RequestSiblings {
+export class RequestForwarder implements RequestSiblings {
   readonly #agent = new Agent({ keepAlive: true, maxFreeSockets: 256, timeout: IDLE_MS });
-  readonly #deps: ElsewhereDeps;
+  readonly #deps: RequestForwarderDeps;
   readonly #sticky: StickyClients;
   #isShared: (path: string) => boolean = nowhere;
   #doors: ReadonlyMap<number, KnownDoor> = new Map();
@@ -59,7 +59,7 @@ export class Elsewhere implements RequestSiblings {
     next: () => this.#next.promise,
   };
 
-  constructor(deps: ElsewhereDeps) {
+  constructor(deps: RequestForwarderDeps) {
     this.#deps = deps;
     this.#sticky = new StickyClients(deps.number, deps.count);
   }

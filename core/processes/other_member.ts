@@ -4,10 +4,10 @@ import { moduleName } from "../module/locate.ts";
 import type { LentSockets } from "../ports/lent.ts";
 import type { Module } from "../types.ts";
 import { Door } from "./door.ts";
-import { type Elsewhere, elsewhereOf } from "./elsewhere.ts";
 import { CountedHere, OwnFigures } from "./figures.ts";
 import type { TakeConnection } from "./link.ts";
 import type { KnownDoor, Shared } from "./messages.ts";
+import { type RequestForwarder, requestForwarderOf } from "./request_forwarder.ts";
 import type { JoiningModule, MemberDeps, Role } from "./role.ts";
 import { httpOf, stateOf } from "./state.ts";
 
@@ -21,7 +21,7 @@ export class OtherMember implements Role {
   readonly #deps: MemberDeps;
   readonly passed: TakeConnection;
   readonly #door: Door;
-  readonly #elsewhere: Elsewhere;
+  readonly #forwarder: RequestForwarder;
   #modules: ReadonlySet<string>;
   #portsChanged: (service: string) => void = () => undefined;
   #telling: NodeJS.Timeout | undefined;
@@ -34,7 +34,7 @@ export class OtherMember implements Role {
     this.#deps = deps;
     this.#door = new Door(deps);
     this.passed = this.#door.passed;
-    this.#elsewhere = elsewhereOf(deps, this.#door);
+    this.#forwarder = requestForwarderOf(deps, this.#door);
     this.#isCounted = deps.begin.shared?.isCounted === true;
     this.#modules = new Set(deps.begin.shared?.modules);
     this.siblings = {
@@ -53,16 +53,16 @@ export class OtherMember implements Role {
       load: (module) => {
         this.#joined = module;
         this.#figures = new OwnFigures(module);
-        module.add_item("http-siblings", this.#elsewhere);
+        module.add_item("http-siblings", this.#forwarder);
       },
     };
     this.handlers = {
       shared: (shared: Shared) => {
         this.#modules = new Set(shared.modules);
         this.#isCounted = shared.isCounted;
-        this.#elsewhere.use(shared);
+        this.#forwarder.use(shared);
       },
-      doors: (doors: readonly KnownDoor[]) => this.#elsewhere.reach(doors),
+      doors: (doors: readonly KnownDoor[]) => this.#forwarder.reach(doors),
       figures: () => this.#figures?.collect() ?? [],
       ports: (service: string) => this.#portsChanged(service),
     };
@@ -77,7 +77,7 @@ export class OtherMember implements Role {
   close(): void {
     clearInterval(this.#telling);
     this.#door.close();
-    this.#elsewhere.close();
+    this.#forwarder.close();
   }
 
   async #socketsOf(service: string, known: readonly string[]): Promise<LentSockets> {

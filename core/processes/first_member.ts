@@ -4,10 +4,10 @@ import type { CountedElsewhere, HttpModule } from "../http/index.ts";
 import type { Module } from "../types.ts";
 import { reasonOf } from "../util/errors.ts";
 import { Door } from "./door.ts";
-import { type Elsewhere, elsewhereOf } from "./elsewhere.ts";
 import { type CollectedThere, workerFigures } from "./figures.ts";
 import type { TakeConnection } from "./link.ts";
 import type { KnownDoor, PortFacts, Shared, WorkerState } from "./messages.ts";
+import { type RequestForwarder, requestForwarderOf } from "./request_forwarder.ts";
 import type { JoiningModule, MemberDeps, Role } from "./role.ts";
 import { pathsOf } from "./shared_paths.ts";
 import { httpOf, stateOf } from "./state.ts";
@@ -19,7 +19,7 @@ export class FirstMember implements Role {
   readonly passed: TakeConnection;
   readonly #deps: MemberDeps;
   readonly #door: Door;
-  readonly #elsewhere: Elsewhere;
+  readonly #forwarder: RequestForwarder;
   readonly #states = new Map<number, WorkerState>();
   readonly #told = new Set<string>();
   #ends = 0;
@@ -31,7 +31,7 @@ export class FirstMember implements Role {
     this.#deps = deps;
     this.#door = new Door(deps);
     this.passed = this.#door.passed;
-    this.#elsewhere = elsewhereOf(deps, this.#door, () => this.#mounted());
+    this.#forwarder = requestForwarderOf(deps, this.#door, () => this.#mounted());
     this.siblings = {
       changed: () => this.#tellAll(),
       follow: (step, told) => this.#follow(step, told),
@@ -47,12 +47,12 @@ export class FirstMember implements Role {
         this.#states.delete(number);
         this.#ends += 1;
       },
-      doors: (doors: readonly KnownDoor[]) => this.#elsewhere.reach(doors),
+      doors: (doors: readonly KnownDoor[]) => this.#forwarder.reach(doors),
     };
   }
 
   #join(module: Module): void {
-    module.add_item("http-siblings", this.#elsewhere);
+    module.add_item("http-siblings", this.#forwarder);
     const all = () => [stateOf(1, this.#deps.host()), ...this.#states.values()];
     module.provides(
       "metrics",
@@ -71,7 +71,7 @@ export class FirstMember implements Role {
 
   close(): void {
     this.#door.close();
-    this.#elsewhere.close();
+    this.#forwarder.close();
   }
 
   #mounted(): void {
@@ -122,7 +122,7 @@ export class FirstMember implements Role {
     const text = JSON.stringify(shared);
     if (text === this.#last) return;
     this.#last = text;
-    this.#elsewhere.use(shared);
+    this.#forwarder.use(shared);
     this.#deps.link.channel.tell("shared", shared);
     if (shared.everything) {
       host.log.warn(
