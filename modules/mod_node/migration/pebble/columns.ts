@@ -111,10 +111,10 @@ export class Columns {
   }
 }
 
-/** Of the keys of Kubo 16 are a bundle. */
+/** Bundles of up to 2^10 keys are read; those that Kubo writes have 16. */
 const MAX_BUNDLE_SHIFT = 10;
 
-/** As each row has something of its own, there are no more than the block has bytes. @throws DatabaseDamaged */
+/** Refuses counts that the block cannot hold: each row takes at least one byte. @throws DatabaseDamaged */
 export function bounded(rows: number, block: Buffer): number {
   if (rows > block.length) throw new DatabaseDamaged("a block has more rows than it can have");
   return rows;

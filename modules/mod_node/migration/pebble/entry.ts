@@ -30,8 +30,10 @@ export interface Tombstone {
   readonly sequence: number;
 }
 
-export const removals: ReadonlySet<number> = new Set([kinds.delete, kinds.singleDelete, kinds.deleteSized]);
-export const settings: ReadonlySet<number> = new Set([kinds.set, kinds.setWithDelete]);
+/** Kinds of changes that remove a key. */
+const removalKinds: ReadonlySet<number> = new Set([kinds.delete, kinds.singleDelete, kinds.deleteSized]);
+/** Kinds of changes that give a key a value. */
+const setKinds: ReadonlySet<number> = new Set([kinds.set, kinds.setWithDelete]);
 
 /** By key; of one key, the latest change first. */
 export const compareEntries = (one: Entry, other: Entry): number =>
@@ -49,7 +51,7 @@ export function trailerOf(trailer: bigint): Trailer {
 
 /** @throws DatabaseDamaged for kinds that Kubo does not write */
 export function entryOf(key: Buffer, { sequence, kind }: Trailer, value: Buffer): Entry {
-  if (settings.has(kind)) return { key, sequence, value };
-  if (removals.has(kind)) return { key, sequence, value: undefined };
+  if (setKinds.has(kind)) return { key, sequence, value };
+  if (removalKinds.has(kind)) return { key, sequence, value: undefined };
   throw new DatabaseDamaged(`it has changes of the kind ${kind}, which Kubo does not write`);
 }

@@ -1,7 +1,7 @@
 /** Whether there are peers to announce to, and since when that is so. */
 import type { Clock } from "./clock.ts";
 
-/** `disconnected`: without peers for a moment; `offline`: for long, or since the start. */
+/** `disconnected`: without peers for a short time; `offline`: for `offlineAfter` or longer, or since the start. */
 export type ConnectivityStatus = "online" | "disconnected" | "offline";
 
 export class Connectivity {
@@ -19,7 +19,7 @@ export class Connectivity {
     this.#changed = clock.now();
   }
 
-  /** To be told at each look. */
+  /** Records whether there are peers now; may be called again when nothing has changed. */
   note(isOnline: boolean): void {
     if (isOnline === this.#isOnline) return;
     this.#isOnline = isOnline;
@@ -32,12 +32,12 @@ export class Connectivity {
     return this.#wasOnline && this.since > this.#clock.now() - this.#offlineAfter() ? "disconnected" : "offline";
   }
 
-  /** When that began, in milliseconds since 1970. */
+  /** When the first peer came or the last one went, in milliseconds since 1970; at first when the node began. */
   get since(): number {
     return this.#changed;
   }
 
-  /** Undefined without peers. */
+  /** Since when there have been peers, in milliseconds since 1970; undefined while there are none. */
   get onlineSince(): number | undefined {
     return this.#isOnline ? this.#changed : undefined;
   }

@@ -22,7 +22,7 @@ export interface Exploring<P extends Placed> {
     closestPeers(multihash: Uint8Array, signal: AbortSignal): Promise<readonly P[]>;
   };
   readonly signal: AbortSignal;
-  /** Peers are said to be more than one lookup finds: one that finds fewer has failed. */
+  /** The DHT is estimated to have more peers than one lookup finds: a lookup that finds fewer has failed. */
   readonly manyPeers: boolean;
 }
 

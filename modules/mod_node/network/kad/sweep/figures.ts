@@ -7,7 +7,7 @@ export interface Counted {
   readonly keys: number;
 }
 
-/** Regions that averages look back on. */
+/** Averages are taken over this many of the latest regions. */
 const MAX_REMEMBERED = 1024;
 
 /** One region that was announced. */
@@ -16,7 +16,7 @@ interface Done {
   readonly milliseconds: number;
 }
 
-/** The last ones of something. */
+/** The latest values, at most `MAX_REMEMBERED`, for sums and averages. */
 class Recent<T> {
   readonly #items: T[] = [];
 
@@ -29,7 +29,7 @@ class Recent<T> {
     return this.#items.reduce((sum, item) => sum + of(item), 0);
   }
 
-  /** Undefined for none. */
+  /** The average of what `of` gives; undefined while there are no values. */
   mean(of: (item: T) => number): number | undefined {
     return this.#items.length === 0 ? undefined : this.sum(of) / this.#items.length;
   }

@@ -33,7 +33,7 @@ export class Workers {
     }
   }
 
-  /** Resolves when there may be one. */
+  /** Resolves when a place may have become free: the caller looks again. @throws the reason of the signal */
   async #place(kind: WorkKind, signal: AbortSignal): Promise<void> {
     signal.throwIfAborted();
     const { promise, resolve } = Promise.withResolvers<void>();
