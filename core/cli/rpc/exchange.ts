@@ -36,6 +36,8 @@ export async function exchange(
   const send = origin.protocol === "https:" ? process.getBuiltinModule("node:https").request : plainRequest;
   const headers = {
     "User-Agent": `modhost/${packageVersion()}`,
+    // Errors of the host are pages otherwise.
+    Accept: "text/plain, */*;q=0.5",
     ...(authorization === undefined ? {} : { Authorization: authorization }),
     ...(upload === undefined ? {} : { "Content-Type": upload.type }),
   };

@@ -69,7 +69,12 @@ export async function readSurface(server: Server): Promise<ReadonlyMap<string, R
   const answer = await exchange(server, "GET", "/api/openapi.json?served=true");
   if (answer.status !== 200) {
     const reason = await failureText(answer);
-    throw new Error(`The server at ${server.origin.origin} does not tell its commands: ${answer.status} ${reason}`);
+    const told = reason.startsWith(`${answer.status} `) ? reason : `${answer.status} ${reason}`;
+    const { origin, hostname } = server.origin;
+    const remedy = /Unknown host: /.test(reason)
+      ? `; name ${hostname} in its option hosts, or --api a host that is there`
+      : "";
+    throw new Error(`The server at ${origin} does not tell its commands: ${told}${remedy}`);
   }
   return surfaceOf(await text(answer.body));
 }

@@ -139,6 +139,6 @@ export const commands = {
   "diag/sys": readCommand({
     help: "Shows information about the system.",
     returns: value("any"),
-    run: ({ node }) => node.diag.sys(),
+    run: async ({ node, level }) => ({ ...(await node.diag.sys()), ipfs_version: level.version }),
   }),
 } satisfies Commands;

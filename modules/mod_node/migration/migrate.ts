@@ -131,7 +131,7 @@ async function mark(path: string, from: string): Promise<void> {
   const marked = await readFile(file, "utf8").catch(() => undefined);
   if (marked === from) return;
   if (marked !== undefined) throw new NodeError(`${path} is half of a copy of ${marked}, not of ${from}`);
-  if (await isRepo(path)) throw new NodeError(`${path} is a repo already`);
+  if (await isRepo(path)) throw new NodeError(`${path} is a repo already: name a folder that is not there yet`);
   if ((await readdir(path)).some((name) => !lockFiles.includes(name))) throw new NodeError(`${path} is not empty`);
   await writeAtomically(file, from, 0o600);
 }

@@ -219,3 +219,29 @@ describe("the node", () => {
     await page.getByText(/^\/ipns\/.* leads to it now\.$/).waitFor();
   });
 });
+
+test("a store that hosts share is shown with its engines and what was asked of it", async () => {
+  const requests = [
+    { kind: "put", count: 7, repeated: 1, failed: 0 },
+    { kind: "get", count: 3, repeated: 0, failed: 0 },
+  ];
+  const told = {
+    is_shared: true,
+    engines: [
+      { kind: "objects", place: "s3://modhost/content/" },
+      { kind: "database", place: "127.0.0.1:5432", problem: "connect ECONNREFUSED" },
+    ],
+    cache: { size: 1000, limit: 4000, hits: 3, misses: 1 },
+    waiting: { size: 0, changes: 0 },
+    requests,
+    commits: { count: 5, calls: 9, sessions_lost: 0 },
+  };
+  await using tab = await opened(browser, `${server.base}/admin/`);
+  const { page } = tab;
+  await page.route("**/admin/api/node/store", (route) => route.fulfill({ json: told }));
+  await page.goto(`${server.base}/admin/node`);
+  const table = page.getByRole("table", { name: "Requests to the object store" });
+  await table.getByRole("row", { name: /put.*7.*1.*0/ }).waitFor();
+  await table.getByRole("row", { name: /get.*3.*0.*0/ }).waitFor();
+  await page.getByText("connect ECONNREFUSED").waitFor();
+});

@@ -3,13 +3,14 @@ import { html } from "htm/preact";
 import { Ago, Badge, count, Empty, Meter, percent, Section, size, Table, useApi } from "modhost/admin";
 
 const names = { objects: "Object store", database: "Database" };
+/** @type {readonly import("../../../mod_http_admin/pages/table.js").Column<any>[]} */
 const columns = [
-  { name: "kind", title: "Request" },
+  { name: "kind", title: "Request", sort: (row) => row.kind, cell: (row) => row.kind },
   ...[
     ["count", "Sent"],
     ["repeated", "Repeated"],
     ["failed", "Failed"],
-  ].map(([name = "", title]) => ({
+  ].map(([name = "", title = ""]) => ({
     name,
     title,
     align: /** @type {const} */ ("end"),

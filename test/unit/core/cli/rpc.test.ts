@@ -52,6 +52,24 @@ describe("rpc: the server", () => {
     assert.equal((await rpc(["version", "-n"], { address: `/ip4/127.0.0.1/tcp/${port}` })).stdout, "0.9.0\n");
   });
 
+  test("that is not known by the name it is called by tells so in a line, and what to do", async () => {
+    const named = await createTestHost({
+      config: { modules_enabled: ["http", "http_api", "http_errors"], hosts: { localhost: {} } },
+    });
+    try {
+      const { port } = new URL(named.url(""));
+      const { code, stdout, stderr } = await rpc(["version", "-n"], { address: `http://127.0.0.1:${port}` });
+      assert.deepEqual([code, stdout], [1, ""]);
+      assert.match(
+        stderr,
+        /^modhost: .* 404 Not Found: Unknown host: 127\.0\.0\.1:\d+; name 127\.0\.0\.1 in its option hosts, or --api .*\n$/,
+      );
+      assert.equal((await rpc(["version", "-n"], { address: `http://localhost:${port}` })).stdout, "0.9.0\n");
+    } finally {
+      await named.stop();
+    }
+  });
+
   test("that does not answer is named, with where its address comes from", async () => {
     const { code, stderr } = await rpc(["id"], { address: "http://127.0.0.1:1" });
     assert.equal(code, 1);

@@ -130,3 +130,8 @@ test("a tunnel in the foreground ends when the client leaves", async () => {
     await eventually("nothing listens any more", async () => (await listeners()) === 0);
   }
 });
+
+test("diag/sys has the version of the level, as version has", async () => {
+  assert.equal((await host.value("diag/sys")).ipfs_version, "0.43.0");
+  assert.equal((await other.value("diag/sys")).ipfs_version, "0.9.0");
+});
