@@ -1,6 +1,6 @@
 /** What commands a server has, as its OpenAPI document tells: the command line has no table of its own. */
 import { text } from "node:stream/consumers";
-import { exchange, failureText } from "./exchange.ts";
+import { type Answered, exchange, failureText } from "./exchange.ts";
 import type { Server } from "./server.ts";
 
 export interface RpcArgument {
@@ -67,16 +67,22 @@ const prefix = "/api/v0/";
 /** Commands by path, with those that came later than the level of the server. @throws Error when the server cannot be asked */
 export async function readSurface(server: Server): Promise<ReadonlyMap<string, RpcCommand>> {
   const answer = await exchange(server, "GET", "/api/openapi.json?served=true");
-  if (answer.status !== 200) {
-    const reason = await failureText(answer);
-    const told = reason.startsWith(`${answer.status} `) ? reason : `${answer.status} ${reason}`;
-    const { origin, hostname } = server.origin;
-    const remedy = /Unknown host: /.test(reason)
-      ? `; name ${hostname} in its option hosts, or --api a host that is there`
-      : "";
-    throw new Error(`The server at ${origin} does not tell its commands: ${told}${remedy}`);
-  }
+  if (answer.status !== 200) throw await refusal(server, answer);
   return surfaceOf(await text(answer.body));
+}
+
+/** Why a server does not tell its commands, with what its operator or the caller can do about it where that is known. */
+async function refusal({ origin: { origin, hostname } }: Server, answer: Answered): Promise<Error> {
+  const { status, headers } = answer;
+  const reason = await failureText(answer);
+  if (status === 308 && headers.location !== undefined && URL.canParse(headers.location, origin)) {
+    const place = new URL(headers.location, origin).origin;
+    return new Error(`The server at ${origin} takes calls at ${place} alone: --api ${place}`);
+  }
+  const told = reason.startsWith(`${status} `) ? reason : `${status} ${reason}`;
+  const isNamed = !reason.includes("Unknown host: ");
+  const remedy = isNamed ? "" : `; name ${hostname} in its option hosts, or --api a host that is there`;
+  return new Error(`The server at ${origin} does not tell its commands: ${told}${remedy}`);
 }
 
 /** Commands by path, from the text of an OpenAPI document of the API. */

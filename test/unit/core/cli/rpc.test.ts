@@ -1,6 +1,8 @@
 import assert from "node:assert/strict";
 import { existsSync } from "node:fs";
 import { mkdir, mkdtemp, readdir, readFile, readlink, rm, symlink, writeFile } from "node:fs/promises";
+import { createServer } from "node:http";
+import type { AddressInfo } from "node:net";
 import { tmpdir } from "node:os";
 import { dirname, join } from "node:path";
 import { after, before, describe, test } from "node:test";
@@ -67,6 +69,19 @@ describe("rpc: the server", () => {
       assert.equal((await rpc(["version", "-n"], { address: `http://localhost:${port}` })).stdout, "0.9.0\n");
     } finally {
       await named.stop();
+    }
+  });
+
+  test("that sends callers elsewhere tells where", async () => {
+    const away = createServer((_request, response) => response.writeHead(308, { Location: "https://there:1/x" }).end());
+    await new Promise<void>((done) => away.listen(0, "127.0.0.1", done));
+    try {
+      const { port } = away.address() as AddressInfo;
+      const { code, stderr } = await rpc(["id"], { address: `http://127.0.0.1:${port}` });
+      assert.equal(code, 1);
+      assert.match(stderr, /takes calls at https:\/\/there:1 alone: --api https:\/\/there:1\n$/);
+    } finally {
+      away.close();
     }
   });
 

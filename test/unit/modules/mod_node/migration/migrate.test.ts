@@ -162,7 +162,9 @@ test("a copy that was cut short is no repo; the same call makes it whole", async
   const progress = await migrateRepo(goIpfs, segments);
   assert.equal(progress.blocks, progress.total);
   assert.deepEqual(await shown(segments), before);
-  await assert.rejects(migrateRepo(goIpfs, segments), { message: `${segments} is a repo already: name a folder that is not there yet` });
+  await assert.rejects(migrateRepo(goIpfs, segments), {
+    message: `${segments} is a repo already: name a folder that is not there yet`,
+  });
 });
 
 test("what may not be written over, and what is in use, is refused", async (t) => {
