@@ -26,6 +26,12 @@ export interface Answer {
 }
 
 /**
+ * Looks at a peer within the time that it has. However long this process stood still, that is one of them: what arrived
+ * meanwhile is read before the next.
+ */
+const LOOKS = 4;
+
+/**
  * Time is measured ourselves and not by undici, whose clocks start anew with every interim answer, leave out waiting
  * for a connection, and run half a second late.
  */
@@ -44,7 +50,10 @@ export class Exchange implements Dispatcher.DispatchHandler {
   #failure: RequestError | undefined;
   #finished = false;
   #received = 0;
+  /** Goes several times within the time that the peer has. */
   #timer: NodeJS.Timeout | undefined;
+  /** How often it has gone since the peer last moved. */
+  #quiet = 0;
 
   /** Sends the request. */
   constructor(dispatcher: Dispatcher, outgoing: Outgoing, limits: Limits) {
@@ -85,7 +94,7 @@ export class Exchange implements Dispatcher.DispatchHandler {
   }
 
   onBodySent(): void {
-    this.#timer?.refresh();
+    this.#moved();
   }
 
   onResponseStart(controller: Dispatcher.DispatchController, code: number, headers: IncomingHttpHeaders): void {
@@ -116,7 +125,7 @@ export class Exchange implements Dispatcher.DispatchHandler {
       this.fail(new RequestError("too-large", this.#url, { limit: max_body }));
       return;
     }
-    this.#timer?.refresh();
+    this.#moved();
     if (this.#body?.push(piece)) return;
     this.#unwatch();
     controller.pause();
@@ -153,12 +162,24 @@ export class Exchange implements Dispatcher.DispatchHandler {
     if (this.#finished) return;
     const seconds = this.#body === undefined ? this.#limits.timeout : this.#limits.body_timeout;
     const delay = milliseconds(seconds);
-    if (delay > 0) this.#timer = setTimeout(() => this.#expire(), delay);
+    if (delay > 0) this.#timer = setTimeout(() => this.#look(), Math.ceil(delay / LOOKS));
+  }
+
+  #moved(): void {
+    this.#quiet = 0;
+    this.#timer?.refresh();
   }
 
   #unwatch(): void {
     clearTimeout(this.#timer);
     this.#timer = undefined;
+    this.#quiet = 0;
+  }
+
+  #look(): void {
+    this.#quiet += 1;
+    if (this.#quiet < LOOKS) this.#timer?.refresh();
+    else this.#expire();
   }
 
   #expire(): void {

@@ -78,6 +78,15 @@ describe("a request", () => {
     assert.deepEqual([code, body], [200, "final"]);
   });
 
+  test("is not given up because this process itself stood still while the answer came", async () => {
+    const pause = new Int32Array(new SharedArrayBuffer(4));
+    await using server = await httpPeer((_, answer) => {
+      answer.end("in time");
+      Atomics.wait(pause, 0, 0, 700);
+    });
+    assert.equal((await request(server.url, { body: "x", timeout: 0.6 })).body, "in time");
+  });
+
   test("does not ask for a content coding, and gives a coded body as it is", async () => {
     const coded = Buffer.from([0x1f, 0x8b, 0xff, 0x00]);
     await using server = await httpPeer((_, answer) => answer.setHeader("content-encoding", "gzip").end(coded));
