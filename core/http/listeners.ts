@@ -8,7 +8,7 @@ import { wireFields } from "../util/header_fields.ts";
 import { createServer, type IncomingMessage, type ServerResponse, STATUS_CODES } from "../util/node_http.ts";
 import { errorPage } from "./error_page.ts";
 import { plainPage } from "./failure.ts";
-import { NO_ERROR } from "./http2.ts";
+import { isHttp2, NO_ERROR } from "./http2.ts";
 import { endSlowly, endsSlowly, isEnding } from "./lingering.ts";
 import { afterReading, cutWhenLost } from "./lost_sessions.ts";
 import type { NodeRequest, NodeResponse } from "./node_messages.ts";
@@ -203,7 +203,7 @@ export class Listeners {
       const begin = ({ socket }: IncomingMessage, response: ServerResponse) => answers.begin?.(socket, response);
       plain.on("request", begin).on("checkContinue", begin);
     }
-    const turnsOf = ({ httpVersionMajor }: IncomingMessage) => (httpVersionMajor > 1 ? this.#streamTurns : this.#turns);
+    const turnsOf = (request: NodeRequest) => (isHttp2(request) ? this.#streamTurns : this.#turns);
     const serve = (request: IncomingMessage, response: ServerResponse) => receiver.serve(request, response);
     const ask = (request: IncomingMessage, response: ServerResponse) => receiver.serveExpecting(request, response);
     plain.on("request", (request, response) => {

@@ -1,7 +1,7 @@
 /** One request that was handed to another process, on its way there and back. */
 import type { ClientRequest, IncomingMessage, ServerResponse } from "node:http";
-import type { Http2ServerRequest } from "node:http2";
 import { pipeline } from "node:stream";
+import { isHttp2 } from "../http/http2.ts";
 import type { NodeRequest, NodeResponse } from "../http/node_messages.ts";
 import { connectionFields, trailersOf, wholeBody } from "../http/relay.ts";
 
@@ -90,8 +90,6 @@ async function within(awaited: Promise<void>, ms: number): Promise<boolean> {
   clearTimeout(timer);
   return isThere;
 }
-
-const isHttp2 = (request: NodeRequest): request is Http2ServerRequest => request.httpVersionMajor > 1;
 
 function hasBody(request: NodeRequest): boolean {
   if (isHttp2(request)) return !request.stream.endAfterHeaders;

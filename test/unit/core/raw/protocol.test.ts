@@ -163,6 +163,13 @@ for (const tls of [false, true]) {
       });
     }
 
+    test("many clients of HTTP/1 that claim HTTP/2.0 at once leave the server well", async () => {
+      const clients = await Promise.all(Array.from({ length: 64 }, () => RawConnection.open(port(), { tls })));
+      for (const client of clients) client.write("GET /raw HTTP/2.0\r\nHost: x\r\n\r\n");
+      for (const client of clients) assert.match(await client.end(), /^HTTP\/1\.1 (400|505) /);
+      assert.match(await rawExchange(port(), get("/raw", closing), { tls }), /hello$/);
+    });
+
     test("Expect: 100-continue is answered when the body is wanted", async () => {
       using connection = await RawConnection.open(port(), { tls });
       connection.write(
