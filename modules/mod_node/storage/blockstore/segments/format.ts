@@ -102,6 +102,8 @@ export function readSection(bytes: Uint8Array, at: number): Section | undefined 
     const [section, prefix] = varint.decode(bytes, at);
     if (section === 0 || section > MAX_SECTION) throw new Error("this is not the length of a section");
     const start = at + prefix;
+    // Cut off within what tells a CID of version 0 from others.
+    if (bytes[start] === 0x12 && start + 1 === bytes.length) return undefined;
     const legacy = bytes[start] === 0x12 && bytes[start + 1] === 0x20;
     let end = start;
     let form = 0;
