@@ -28,6 +28,9 @@ export interface Marking {
   readonly signal?: AbortSignal | undefined;
 }
 
+/** Damage on the disk stops a collection, also of what somebody has read just before. */
+export const markingBuffers = (): BufferPool => new BufferPool({ readsAnew: true });
+
 /** Blocks that are removed together. */
 const MAX_BATCH = 256;
 
@@ -71,7 +74,7 @@ async function mark(
   signal: AbortSignal | undefined,
 ): Promise<{ readonly kept: CidSet; readonly errors: readonly string[] }> {
   const kept = new CidSet();
-  const buffers = new BufferPool();
+  const buffers = markingBuffers();
   const read = nodeReader(blocks, { offline: true, signal, evenDenied: true, buffers });
   const errors = await markPinned(pins, kept, read, { buffers, signal });
   const find = (cid: CID) => blocks.find(cid, buffers);

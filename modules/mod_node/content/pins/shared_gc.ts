@@ -1,11 +1,10 @@
 /** What a host of a shared store tells a collection across hosts of its roots, and of what its calls refer to. */
 import type { CID } from "multiformats/cid";
 import { CidSet } from "../../formats/cid/set.ts";
-import { BufferPool } from "../../storage/blockstore/buffer_pool.ts";
 import type { CollectingHost } from "../../storage/shared/gc/collections.ts";
 import type { SharedLock } from "../../util/async/shared_lock.ts";
 import { failure, NodeError } from "../../util/errors.ts";
-import { markPinned, markPresent, present } from "./gc.ts";
+import { markingBuffers, markPinned, markPresent, present } from "./gc.ts";
 import type { Pins } from "./pins.ts";
 
 export interface CollectingHostDeps {
@@ -26,7 +25,7 @@ export function collectingHost({ pins, lock, roots, underWay }: CollectingHostDe
     alone,
     voidCalls: () => lock.voidCalls(),
     async mark(kept, find, { signal, pinned = false }) {
-      const buffers = new BufferPool();
+      const buffers = markingBuffers();
       const read = async (cid: CID) => {
         const bytes = await find(cid, buffers);
         if (bytes === undefined) throw failure("BLOCK_NOT_FOUND");
@@ -40,7 +39,7 @@ export function collectingHost({ pins, lock, roots, underWay }: CollectingHostDe
     },
     async *guarded(find) {
       const seen = new CidSet();
-      const buffers = new BufferPool();
+      const buffers = markingBuffers();
       const here = (cid: CID) => find(cid, buffers);
       for (const root of [...(await underWay()), ...pins.guarded()]) yield* present(root, seen, here, { buffers });
     },

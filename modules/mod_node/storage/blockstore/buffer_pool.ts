@@ -24,7 +24,13 @@ export function allocUnsafe(length: number): Uint8Array<ArrayBuffer> {
 export class BufferPool {
   readonly #free = new Map<number, ArrayBuffer[]>();
   readonly #lent = new WeakSet<ArrayBufferLike>();
+  /** Who reads into it wants each block as it is stored now, not as it was read a moment ago for somebody else. */
+  readonly readsAnew: boolean;
   #bytes = 0;
+
+  constructor({ readsAnew = false }: { readonly readsAnew?: boolean } = {}) {
+    this.readsAnew = readsAnew;
+  }
 
   /** See `allocUnsafe`. */
   take(length: number): Uint8Array<ArrayBuffer> {

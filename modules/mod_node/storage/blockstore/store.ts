@@ -80,7 +80,8 @@ export interface BlockStore {
    * The bytes, which the caller must not change; undefined when this form is not stored.
    *
    * With `buffers` the bytes may be in one of its buffers: the caller releases them there when they are no longer used,
-   * whether they are from the pool or not. They may also be bytes that were read and checked within the last second.
+   * whether they are from the pool or not. They may also be bytes that were read and checked within the last second,
+   * unless the pool `readsAnew`.
    */
   get(cid: CID, buffers?: BufferPool): Promise<Uint8Array | undefined>;
   /** As `get`, without a promise for a small block that is at hand, and for one that is not stored. A store may have no such thing. */

@@ -51,7 +51,7 @@ export class BlockReader {
   async read(cid: CID, location: BytesLocation, buffers: BufferPool | undefined): Promise<Uint8Array> {
     if (location.bytes !== undefined) return unwrittenBytes(location.bytes, location);
     const isNode = buffers !== undefined && isInteriorSized(cid, location);
-    const recent = isNode ? this.#recentNodes : isSmall(location) ? this.#recentSmall : undefined;
+    const recent = buffers?.readsAnew === true ? undefined : this.#recentOf(location, isNode);
     const known = recent?.get(cid, location);
     if (known !== undefined) return known;
     const isKnown = this.#checked?.has(location);
@@ -61,11 +61,16 @@ export class BlockReader {
     if (checking !== true && !(await checking)) return this.#readAgain(cid, location);
     if (isNode) {
       // Links stand first in a node that has any.
-      if (bytes[0] === NODE_LINKS_TAG) this.#recentNodes.add(cid, location, bytes);
+      if (bytes[0] === NODE_LINKS_TAG) recent?.add(cid, location, bytes);
     } else if (recent !== undefined && buffers === undefined && isSummed) {
       recent.add(cid, location, bytes);
     }
     return bytes;
+  }
+
+  #recentOf(location: BytesLocation, isNode: boolean): RecentBlocks | undefined {
+    if (isNode) return this.#recentNodes;
+    return isSmall(location) ? this.#recentSmall : undefined;
   }
 
   /** As `read`, without a promise for a block that is at hand: any small one, and a large one that was read several times. */
