@@ -1,8 +1,15 @@
 /** What the files of LevelDB and of Pebble have in common: numbers, texts and checksums. */
 
-/** A file of a database that does not hold what it must; the message names the file. */
+/** A file of a database that does not hold what it must; the message that is shown names the file. */
 export class DatabaseDamaged extends Error {
   override readonly name = "DatabaseDamaged";
+  /** The file, where the message names it: what reads a part of one does not know which it is. */
+  readonly path: string | undefined;
+
+  constructor(message: string, path?: string) {
+    super(message);
+    this.path = path;
+  }
 }
 
 const castagnoli = 0x82f63b78;

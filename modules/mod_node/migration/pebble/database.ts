@@ -239,7 +239,7 @@ async function reading<T>(path: string, steps: Steps<T>): Promise<T> {
   try {
     return await inSlices(steps);
   } catch (error) {
-    if (!(error instanceof DatabaseDamaged) || error.message.includes(path)) throw error;
-    throw new DatabaseDamaged(`${path} cannot be read: ${error.message}`);
+    if (!(error instanceof DatabaseDamaged) || error.path !== undefined) throw error;
+    throw new DatabaseDamaged(`${path} cannot be read: ${error.message}`, path);
   }
 }

@@ -45,7 +45,7 @@ export function* journalRecords(
     if (chunk === "end" && pieces === undefined) return;
     if (chunk === "end" || chunk === undefined) {
       if (!options.mayEndEarly || (yield* hasChunkAfter(journal, at, options.log))) {
-        throw new DatabaseDamaged(`${path} is damaged: the record at ${at} is wrong`);
+        throw new DatabaseDamaged(`${path} is damaged: the record at ${at} is wrong`, path);
       }
       return;
     }
@@ -58,7 +58,7 @@ export function* journalRecords(
     }
     at = chunk.end;
   }
-  if (pieces !== undefined && !options.mayEndEarly) throw new DatabaseDamaged(`${path} is cut off`);
+  if (pieces !== undefined && !options.mayEndEarly) throw new DatabaseDamaged(`${path} is cut off`, path);
 }
 
 /** The rest of a block into which no head fits is zeros. */

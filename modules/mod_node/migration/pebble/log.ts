@@ -19,7 +19,7 @@ export function* readLog(path: string, log: Buffer, options: JournalOptions, cha
   for (const batch of journalRecords(path, log, options)) {
     yield;
     if (batch === undefined) continue;
-    if (batch.length < headLength) throw new DatabaseDamaged(`${path} is damaged: a batch is cut off`);
+    if (batch.length < headLength) throw new DatabaseDamaged(`${path} is damaged: a batch is cut off`, path);
     let sequence = Number(batch.readBigUInt64LE(0));
     const read = new Fields(batch, headLength);
     for (let count = 1; !read.atEnd; count += 1) {

@@ -103,7 +103,8 @@ export function* readManifest(path: string, manifest: Buffer): Steps<Manifest> {
     while (!read.atEnd) {
       const tag = read.varint();
       const change = changes[tag];
-      if (change === undefined) throw new DatabaseDamaged(`${path} is damaged: nothing is known of changes ${tag}`);
+      if (change === undefined)
+        throw new DatabaseDamaged(`${path} is damaged: nothing is known of changes ${tag}`, path);
       change(read, draft);
     }
   }
