@@ -153,6 +153,7 @@ export const laterAnswers: readonly LaterAnswer[] = [
  * chooses, and what a client leaves out is what version 0.9 does.
  */
 export const laterDifferences: readonly LaterAnswer[] = [
+  { reason: "the version is that of the level", shows: /^diag\.sys: .*"ipfs_version":"0\.43\.0"/s },
   { reason: "the version is that of the level", shows: /^version: .*"repo":"18".*"version":"0\.43\.0".*"repo":"11"/s },
   { reason: "the version of repos", shows: /^repo\.version: .*"18".*"11"/s },
   { reason: "the version of the repo", shows: /^(repo\.stat|stats\.repo): .*fs-repo@18.*fs-repo@11/s },
