@@ -90,7 +90,7 @@ export class Transport {
         end: () => answer.end(),
       };
     } catch (error) {
-      figures.errors += 1;
+      if (!isAnswer(error)) figures.errors += 1;
       figures.time += performance.now() - began;
       throw this.#faultFrom(error, request);
     }
@@ -268,6 +268,10 @@ async function* counting(pieces: AsyncIterable<Uint8Array>, figures: RequestFigu
     yield piece;
   }
 }
+
+/** That an object is not there, or is there already, was asked. */
+const isAnswer = (error: unknown): boolean =>
+  error instanceof S3Fault && (error.status === 404 || error.status === 412);
 
 async function textOf(answer: Pick<S3Answer, "receive">): Promise<string> {
   const pieces: Buffer[] = [];

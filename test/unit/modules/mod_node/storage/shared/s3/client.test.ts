@@ -188,6 +188,16 @@ for (const { name, missing, start } of s3Programs) {
   });
 }
 
+test("that there is no such object is an answer, and counts as no error", async () => {
+  await using server = await S3Server.start("bucket");
+  const store = open(server.endpoint);
+  assert.equal(await store.head("none"), undefined);
+  assert.equal(await store.read("none", { start: 0, length: 1 }), undefined);
+  const { head, get } = store.figures;
+  assert.deepEqual([head.requests, head.errors, get.requests, get.errors], [1, 0, 1, 0]);
+  await store.close();
+});
+
 test("a store that is not there is unavailable", async () => {
   const server = await S3Server.start("bucket");
   const { endpoint } = server;
