@@ -1,7 +1,6 @@
-/** The longest delay of a timer of the platform, milliseconds. */
-const MAX_DELAY = 2 ** 31 - 1;
+import { RunningTimeout } from "../util/running_timeout.ts";
 
-/** A moment after which nobody waits any more. */
+/** A moment after which nobody waits any more; work that is waited for has the time in which this process runs. */
 export class Deadline {
   readonly #seconds: number;
   readonly #end: number;
@@ -19,7 +18,7 @@ export class Deadline {
   /** True when the work was done in time. Work that fails is done. */
   async wait(work: unknown): Promise<boolean> {
     const { promise: late, resolve } = Promise.withResolvers<boolean>();
-    const timer = setTimeout(resolve, Math.min(MAX_DELAY, Math.max(0, this.#end - performance.now())), false);
+    const timer = new RunningTimeout(Math.max(0, this.#end - performance.now()), () => resolve(false));
     try {
       return await Promise.race([
         Promise.resolve(work).then(
@@ -29,7 +28,7 @@ export class Deadline {
         late,
       ]);
     } finally {
-      clearTimeout(timer);
+      timer.clear();
     }
   }
 

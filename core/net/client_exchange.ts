@@ -2,8 +2,8 @@
 import type { IncomingHttpHeaders } from "node:http";
 import { Readable } from "node:stream";
 import type { Dispatcher } from "undici";
+import { RunningTimeout } from "../util/running_timeout.ts";
 import { RequestError } from "./client_errors.ts";
-import { milliseconds } from "./client_pools.ts";
 import { type Outgoing, wireOf } from "./client_request.ts";
 
 /** Seconds and bytes, all set. */
@@ -26,12 +26,6 @@ export interface Answer {
 }
 
 /**
- * Looks at a peer within the time that it has. However long this process stood still, that is one of them: what arrived
- * meanwhile is read before the next.
- */
-const LOOKS = 4;
-
-/**
  * Time is measured ourselves and not by undici, whose clocks start anew with every interim answer, leave out waiting
  * for a connection, and run half a second late.
  */
@@ -50,10 +44,8 @@ export class Exchange implements Dispatcher.DispatchHandler {
   #failure: RequestError | undefined;
   #finished = false;
   #received = 0;
-  /** Goes several times within the time that the peer has. */
-  #timer: NodeJS.Timeout | undefined;
-  /** How often it has gone since the peer last moved. */
-  #quiet = 0;
+  /** Runs while the peer is awaited. */
+  #timer: RunningTimeout | undefined;
 
   /** Sends the request. */
   constructor(dispatcher: Dispatcher, outgoing: Outgoing, limits: Limits) {
@@ -161,25 +153,16 @@ export class Exchange implements Dispatcher.DispatchHandler {
     this.#unwatch();
     if (this.#finished) return;
     const seconds = this.#body === undefined ? this.#limits.timeout : this.#limits.body_timeout;
-    const delay = milliseconds(seconds);
-    if (delay > 0) this.#timer = setTimeout(() => this.#look(), Math.ceil(delay / LOOKS));
+    this.#timer = new RunningTimeout(seconds * 1000, () => this.#expire());
   }
 
   #moved(): void {
-    this.#quiet = 0;
     this.#timer?.refresh();
   }
 
   #unwatch(): void {
-    clearTimeout(this.#timer);
+    this.#timer?.clear();
     this.#timer = undefined;
-    this.#quiet = 0;
-  }
-
-  #look(): void {
-    this.#quiet += 1;
-    if (this.#quiet < LOOKS) this.#timer?.refresh();
-    else this.#expire();
   }
 
   #expire(): void {
