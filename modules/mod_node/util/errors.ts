@@ -81,6 +81,8 @@ export const failures = {
   OBJECTS_OF_OTHER_STORE:
     "{place} says {found}: the objects there belong to another store than the database does ({store}). Correct the prefix, or the database and schema, or give a new store a prefix of its own",
   SEGMENT_GONE: "segment {id} is listed, but is not in the shared store",
+  OBJECT_CUT_OFF:
+    "{name} has {bytes} bytes, and bytes {first} to {last} were asked for: it is not the object that was written",
   SESSION_LOST:
     "this host was away from the shared store too long, and joined it anew: nothing of this call took place, and it can be repeated",
   LOCK_LOST: "another host has taken over {name}: nothing of this step took place",

@@ -39,7 +39,14 @@ export type Entry =
   | { readonly kind: "removed"; readonly epoch: number; readonly rescued: BlockList };
 
 /** CIDs as bytes, sorted; in the log itself, or as an object of the object store where they are many. */
-export type BlockList = { readonly cids: readonly Uint8Array[] } | { readonly object: string; readonly count: number };
+export type BlockList =
+  | { readonly cids: readonly Uint8Array[] }
+  | {
+      readonly object: string;
+      readonly count: number;
+      /** SHA-256 of the object, in hex; older programs wrote none. */
+      readonly sum?: string;
+    };
 
 export interface Commit {
   readonly position: Position;

@@ -1,6 +1,6 @@
 /** Reading objects of an S3 store: ranges, whole bodies that outlive their connections, and what is known without reading. */
 import { createHash } from "node:crypto";
-import { NodeError } from "../../../util/errors.ts";
+import { failure, NodeError } from "../../../util/errors.ts";
 import { S3Fault } from "./faults.ts";
 import type { ByteRange, Interruptible, ObjectFacts, ObjectStream, ReadOptions, StreamOptions } from "./objects.ts";
 import { type Attempt, hex, isStatus, type Requests } from "./requests.ts";
@@ -224,9 +224,7 @@ export class Reads {
 
 /** The object has fewer bytes than were asked for. */
 export function tooShort(name: string, bytes: number, { start, length }: ByteRange): NodeError {
-  return new NodeError(
-    `${name} has ${bytes} bytes, and bytes ${start} to ${start + length - 1} were asked for: it is not the object that was written`,
-  );
+  return failure("OBJECT_CUT_OFF", { name, bytes, first: start, last: start + length - 1 });
 }
 
 const lengthOf = ({ headers }: S3Answer): number => Number(headers["content-length"] ?? Number.NaN);

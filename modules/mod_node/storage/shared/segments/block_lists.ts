@@ -1,4 +1,5 @@
 /** Lists of blocks in entries of the log: in the entry itself, or as an object where they are many. */
+import { hash } from "node:crypto";
 import { CID } from "multiformats/cid";
 import { failure } from "../../../util/errors.ts";
 import { Varints, varints } from "../../blockstore/segments/format.ts";
@@ -21,10 +22,11 @@ export async function writeBlockList(
   listed.sort(Buffer.compare);
   if (listed.length <= MAX_INLINE_CIDS) return { cids: listed };
   const bytes = Buffer.concat(listed.flatMap((cid) => [varints([cid.length]), cid]));
+  const sum = hash("sha256", bytes);
   for (;;) {
     const object = listKey(newId());
     // Somebody else's object is left alone.
-    if ((await objects.putNew(object, bytes)) !== "different") return { object, count: listed.length };
+    if ((await objects.putNew(object, bytes)) !== "different") return { object, count: listed.length, sum };
   }
 }
 
@@ -36,7 +38,8 @@ export async function readBlockList(objects: ObjectStore, list: BlockList): Prom
     const reason = `${objects.name}${list.object} is missing, which the log refers to; put it back from a backup of the bucket`;
     throw failure("STORE_UNAVAILABLE", { reason });
   }
-  const listed = decodeBlockList(bytes);
+  const isWritten = list.sum === undefined || list.sum === hash("sha256", bytes);
+  const listed = isWritten ? decodeBlockList(bytes) : undefined;
   if (listed?.length === list.count) return listed;
   throw failure("STORE_UNAVAILABLE", {
     reason: `${objects.name}${list.object} is damaged, which the log refers to; put it back from a backup of the bucket`,

@@ -2,7 +2,7 @@
 import { failure } from "../../../util/errors.ts";
 import { keyOf } from "../../blockstore/segments/format.ts";
 import type { Applier, BlockList, Commit, Entry, Position, Reached, Segment, SegmentId } from "../log.ts";
-import type { IndexedBlock } from "./index_file.ts";
+import { type IndexedBlock, isOfWhole } from "./index_file.ts";
 import type { SegmentNumbers } from "./numbers.ts";
 import { cidOfCondemned, PlaceChanges } from "./place_changes.ts";
 import type { Places } from "./places.ts";
@@ -229,7 +229,8 @@ export class PlaceFeed implements Applier {
     const { id, bytes, blocks } = segment;
     const number = this.#deps.numbers.of(id);
     const found = await this.#load(step, segment);
-    changes.addSegment(number, { id, bytes, blocks, position: (step.commit as Commit).position });
+    const { position } = step.commit as Commit;
+    changes.addSegment(number, { id, bytes, blocks, position, isWhole: isOfWhole(segment, found) });
     for (const block of found) {
       changes.place(number, block);
       if (changes.isDue) await changes.write(before);

@@ -1,7 +1,8 @@
 /** The index of a segment, `<id>.idx`: what blocks are in it, and where. See README.md for the format. */
 import { hash } from "node:crypto";
 import { varint } from "multiformats";
-import { type Form, Varints, varints } from "../../blockstore/segments/format.ts";
+import { type Form, segmentHeader, Varints, varints } from "../../blockstore/segments/format.ts";
+import type { Segment, SegmentId } from "../log.ts";
 
 /** A block of a segment. */
 export interface IndexedBlock {
@@ -18,33 +19,52 @@ const MAX_INLINE_BLOCKS = 512;
 /** Whether the index of so many blocks goes with the commit, and has no object: nobody needs to write or to fetch it. */
 export const isIndexInLog = (blocks: number): boolean => blocks <= MAX_INLINE_BLOCKS;
 
-const magic = Buffer.from("car-idx1");
+const magic = Buffer.from("car-idx2");
+/** Of the same, without the id. */
+const magicWithoutId = Buffer.from("car-idx1");
 const SUM_BYTES = 32;
 
 const inOrder = (one: IndexedBlock, other: IndexedBlock): number =>
   Buffer.compare(one.multihash, other.multihash) || one.offset - other.offset;
 
-export function encodeIndex(blocks: readonly IndexedBlock[]): Uint8Array {
-  const parts: Uint8Array[] = [magic, varints([blocks.length])];
+export function encodeIndex(id: SegmentId, blocks: readonly IndexedBlock[]): Uint8Array {
+  const parts: Uint8Array[] = [magic, varints([id.length]), Buffer.from(id), varints([blocks.length])];
   for (const { multihash, form, offset, length } of [...blocks].sort(inOrder))
     parts.push(varints([multihash.length]), multihash, varints([form, offset, length]));
   const body = Buffer.concat(parts);
   return Buffer.concat([body, hash("sha256", body, "buffer")]);
 }
 
-/** The blocks in order; views of `bytes`. Undefined when these bytes are not an index, or damaged. */
-export function decodeIndex(bytes: Uint8Array): IndexedBlock[] | undefined {
+/** The blocks in order; views of `bytes`. Undefined when these bytes are not the index of this segment, or damaged. */
+export function decodeIndex(bytes: Uint8Array, segment: SegmentToFit): IndexedBlock[] | undefined {
   const end = bytes.length - SUM_BYTES;
-  if (end < magic.length || Buffer.compare(bytes.subarray(0, magic.length), magic) !== 0) return undefined;
+  if (end < magic.length) return undefined;
   if (Buffer.compare(hash("sha256", bytes.subarray(0, end), "buffer"), bytes.subarray(end)) !== 0) return undefined;
   // What is read from here on was written by `encodeIndex`.
   const read = new Varints(bytes, magic.length);
-  return Array.from({ length: read.next() }, () => {
+  const begin = bytes.subarray(0, magic.length);
+  if (Buffer.compare(begin, magic) === 0) {
+    const length = read.next();
+    const id = Buffer.from(bytes.subarray(read.at, (read.at += length))).toString();
+    if (id !== segment.id) return undefined;
+  } else if (Buffer.compare(begin, magicWithoutId) !== 0) return undefined;
+  const blocks = blocksIn(bytes, read);
+  return isOfWhole(segment, blocks) ? blocks : undefined;
+}
+
+const blocksIn = (bytes: Uint8Array, read: Varints): IndexedBlock[] =>
+  Array.from({ length: read.next() }, () => {
     const length = read.next();
     const multihash = bytes.subarray(read.at, (read.at += length));
     return { multihash, form: read.next(), offset: read.next(), length: read.next() };
   });
-}
+
+/** What the log says of a segment. */
+type SegmentToFit = Pick<Segment, "id" | "bytes" | "blocks">;
+
+/** Whether these are all blocks of a segment: their sections make up the whole file. */
+export const isOfWhole = ({ bytes, blocks }: SegmentToFit, found: readonly IndexedBlock[]): boolean =>
+  found.length === blocks && found.reduce((sum, block) => sum + sectionBytes(block), segmentHeader.length) === bytes;
 
 /** Bytes that a block takes in a segment: its section of the CAR file. */
 export function sectionBytes({ multihash, form, length }: Pick<IndexedBlock, "multihash" | "form" | "length">): number {

@@ -10,6 +10,7 @@ import { carKey, indexKey, objectsOf } from "./names.ts";
 import type { SegmentNumbers } from "./numbers.ts";
 import { MAX_BLOCKS, type OpenSegment } from "./open_segment.ts";
 import type { Places, SegmentRow } from "./places.ts";
+import { isLost } from "./stored_segments.ts";
 import type { SegmentWriter } from "./writer.ts";
 
 export interface MergingDeps {
@@ -65,7 +66,8 @@ async function deleteDoomed({ log, objects, places, numbers, graceMs }: MergingD
 
 /** What is rewritten next, to one segment: first what nobody needs. */
 function nextGroup({ places, segmentBytes }: MergingDeps, tried: ReadonlySet<number>): Candidate[] {
-  const rows = [...places.rows].filter(([number]) => !tried.has(number));
+  // Of one whose blocks are not all known, nobody here can say what is in use.
+  const rows = [...places.rows].filter(([number, { isWhole }]) => isWhole && !tried.has(number));
   const dead = rows.filter(([, { live }]) => live === 0);
   if (dead.length > 0) return dead;
   const isSmall = ({ bytes }: SegmentRow) => bytes < segmentBytes * SMALL_SHARE;
@@ -102,8 +104,11 @@ async function mergeGroup(deps: MergingDeps, group: readonly Candidate[], { lock
   const open = await writer.begin();
   const replaced: SegmentRow[] = [];
   for (const [number, row] of group) {
-    if (await copyUsed(deps, { number, row, open, check })) replaced.push(row);
-    else deps.onNotice(`${objects.name}${carKey(row.id)} is damaged: it is kept as it is; node store verify says more`);
+    if (await isCopied(deps, { number, row, open, check })) replaced.push(row);
+    else
+      deps.onNotice(
+        `${objects.name}${carKey(row.id)} is missing or damaged: it is kept as it is; node store verify says more`,
+      );
   }
   const by = open.blocks.length === 0 ? undefined : await writer.upload(open);
   const isDone =
@@ -132,7 +137,17 @@ interface Copying {
   readonly check: () => void;
 }
 
-/** False when something that is stored cannot be read, and then nothing may come of the segment. */
+/** False when something that is stored is lost or damaged, and then nothing may come of the segment. @throws as `copyUsed` */
+async function isCopied(deps: MergingDeps, copying: Copying): Promise<boolean> {
+  try {
+    return await copyUsed(deps, copying);
+  } catch (error) {
+    if (isLost(error)) return false;
+    throw error;
+  }
+}
+
+/** False when something that is stored is damaged. @throws NodeError */
 async function copyUsed({ places, cache }: MergingDeps, { number, row, open, check }: Copying): Promise<boolean> {
   if (row.live === 0) return true;
   return cache.use(number, async (file) => {

@@ -3,10 +3,12 @@ import { join } from "node:path";
 import { failure, NodeError } from "../../../util/errors.ts";
 import { diskFs, withRoom } from "../../blockstore/segments/files.ts";
 import { STORE_DEFAULTS } from "../defaults.ts";
+import type { ObjectStore } from "../s3/objects.ts";
 import { readBlockList } from "./block_lists.ts";
 import { SegmentCache } from "./cache.ts";
 import { PlaceFeed } from "./feed.ts";
 import { loadIndex } from "./load_index.ts";
+import { carKey } from "./names.ts";
 import { SegmentNumbers } from "./numbers.ts";
 import { Places } from "./places.ts";
 import { SharedBlocks, type SharedBlocksOptions } from "./store.ts";
@@ -19,6 +21,10 @@ export async function openSharedBlocks(options: SharedBlocksOptions): Promise<Sh
     places = await Places.open(join(folder, "index"), onNotice, makeRoom);
     // A copy of another store is of no use.
     await places.belongTo(log.store);
+    if (await canBeWhole(places, objects)) {
+      onNotice("the index of the blocks lacks some of segments that are there: it is made anew from the shared store");
+      await places.clear();
+    }
     const { rows } = places;
     const numbers = new SegmentNumbers(rows);
     const cache = await SegmentCache.open({
@@ -51,4 +57,15 @@ export async function openSharedBlocks(options: SharedBlocksOptions): Promise<Sh
     const isFull = ["EROFS", "EACCES", "EPERM", "ENOSPC", "EDQUOT"].includes(code ?? "");
     throw failure(isFull ? "STORE_FULL" : "STORE_BROKEN", { path: folder, reason: message }, error);
   }
+}
+
+/** Whether a segment that was missing, or damaged, is there again: what was removed of it since is said by the log alone. */
+async function canBeWhole({ rows }: Places, objects: ObjectStore): Promise<boolean> {
+  for (const { id, bytes, isWhole } of rows.values()) {
+    if (isWhole) continue;
+    // While the store is away the next start looks again.
+    const found = await objects.head(carKey(id)).catch(() => undefined);
+    if (found?.bytes === bytes) return true;
+  }
+  return false;
 }

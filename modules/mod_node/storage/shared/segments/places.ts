@@ -26,8 +26,10 @@ export interface SegmentRow {
   /** Length of the CAR file. */
   readonly bytes: number;
   readonly blocks: number;
-  /** Bytes of sections that places lead to; the rest is dead. */
+  /** Bytes of sections that places lead to; the rest is dead where all blocks were found. */
   readonly live: number;
+  /** All its blocks were found when it came into the index: of the others nobody here knows whether they are in use. */
+  readonly isWhole: boolean;
 }
 
 /** With how far the log is in the index. */
@@ -237,11 +239,15 @@ function decodePlaces(value: Uint8Array, length: number): readonly Place[] {
   return places;
 }
 
-const encodeRow = ({ id, position, bytes, blocks, live }: SegmentRow): Buffer =>
-  Buffer.concat([varints([position, bytes, blocks, live]), Buffer.from(id)]);
+/** Behind the id. */
+const NOT_WHOLE = "?";
+
+const encodeRow = ({ id, position, bytes, blocks, live, isWhole }: SegmentRow): Buffer =>
+  Buffer.concat([varints([position, bytes, blocks, live]), Buffer.from(isWhole ? id : id + NOT_WHOLE)]);
 
 function decodeRow(value: Buffer): SegmentRow {
   const read = new Varints(value);
   const [position, bytes, blocks, live] = [read.next(), read.next(), read.next(), read.next()];
-  return { id: value.toString("latin1", read.at), position, bytes, blocks, live };
+  const [id = "", mark] = value.toString("latin1", read.at).split(/(?=\?)/);
+  return { id, position, bytes, blocks, live, isWhole: mark === undefined };
 }

@@ -73,11 +73,11 @@ export class Sealer {
     const { objects, files } = this.#deps;
     const { number, bytes, blocks } = segment;
     const sha256 = await segment.written();
-    const index = encodeIndex(blocks);
     const isInLog = isIndexInLog(blocks.length);
     for (;;) {
       const name = await this.#nameOf(segment);
       const { id } = name;
+      const index = encodeIndex(id, blocks);
       if (name.isUploaded) return { id, bytes, blocks: blocks.length, index: isInLog ? index : undefined };
       const wrote = await Promise.all([
         files.use(number, (file) => objects.putNew(carKey(id), { file, start: 0, length: bytes }, { sha256 })),

@@ -1,5 +1,5 @@
 /** Segments as they are in the object store, past the cache of this host. */
-import { failure } from "../../../util/errors.ts";
+import { failure, NodeError } from "../../../util/errors.ts";
 import type { SegmentFile } from "../../blockstore/segments/files.ts";
 import type { ReadableSegments } from "../../blockstore/segments/read_coalescer.ts";
 import type { SegmentId } from "../log.ts";
@@ -23,6 +23,10 @@ export const storedSegments = (
   },
   ready: () => undefined,
 });
+
+/** Whether an object is not there, or shorter than it was written. */
+export const isLost = (error: unknown): error is NodeError =>
+  NodeError.is(error) && (error.code === "SEGMENT_GONE" || error.code === "OBJECT_CUT_OFF");
 
 /** The CAR file of a segment. Its reads reject with SEGMENT_GONE when there is no such object. */
 export function storedFile(objects: ObjectStore, { id, bytes }: StoredSegment): Pick<SegmentFile, "read"> {
