@@ -7,31 +7,46 @@ import { type Position, segmentAt } from "./format.ts";
 /** Places that are remembered, 12 bytes for each. */
 const SLOT_BITS = 16;
 const SLOTS = 2 ** SLOT_BITS;
+/** Slots that a place may be in, side by side: of 10,000 places that are read in turn, nearly none then drives another out. */
+const WAYS = 4;
 
-/** Each place has one slot that it may be in; whoever comes last is. */
+/** Whoever comes last drives out the one that came first, of those that share its slots. */
 export class PlaceSums {
   readonly #positions = new Float64Array(SLOTS);
   readonly #sums = new Uint32Array(SLOTS);
 
   /** Undefined for a place that is not remembered. */
   get(position: Position): number | undefined {
-    const slot = slotOf(position);
-    return this.#positions[slot] === position ? this.#sums[slot] : undefined;
+    const slot = this.#find(position);
+    return slot === undefined ? undefined : this.#sums[slot];
   }
 
   set(position: Position, sum: number): void {
-    const slot = slotOf(position);
+    const slot = this.#find(position) ?? this.#freed(firstSlotOf(position));
     this.#positions[slot] = position;
     this.#sums[slot] = sum;
+  }
+
+  #find(position: Position): number | undefined {
+    const first = firstSlotOf(position);
+    for (let slot = first; slot < first + WAYS; slot += 1) if (this.#positions[slot] === position) return slot;
+    return undefined;
+  }
+
+  /** The first of some slots, whose places move on by one. */
+  #freed(first: number): number {
+    this.#positions.copyWithin(first + 1, first, first + WAYS - 1);
+    this.#sums.copyWithin(first + 1, first, first + WAYS - 1);
+    return first;
   }
 }
 
 /** Places that are equally far from each other are spread as well (the last step of MurmurHash3). */
-function slotOf(position: Position): number {
+function firstSlotOf(position: Position): number {
   let mixed = (position ^ segmentAt(position)) | 0;
   mixed = Math.imul(mixed ^ (mixed >>> 16), 0x85ebca6b);
   mixed = Math.imul(mixed ^ (mixed >>> 13), 0xc2b2ae35);
-  return (mixed ^ (mixed >>> 16)) >>> (32 - SLOT_BITS);
+  return ((mixed ^ (mixed >>> 16)) >>> (32 - SLOT_BITS)) & -WAYS;
 }
 
 /** Of bytes of a block and its hash, so that right bytes are not taken for those of another CID. Never 0. */

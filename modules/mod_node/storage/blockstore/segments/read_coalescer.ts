@@ -79,7 +79,11 @@ export class ReadCoalescer {
       const resolve = (read: Uint8Array) => give(index, read);
       wanted.push({ ...block, buffers, resolve, reject: () => undefined });
     }
-    for (const run of runsOf(wanted, MAX_UNKNOWN_BYTES)) if (!this.#readInline(run, this.#targetOf(run))) return;
+    // Apart, so that one block that has to be waited for holds up none that is known.
+    const known = wanted.filter(({ isKnown }) => isKnown);
+    const others = known.length === wanted.length ? [] : wanted.filter(({ isKnown }) => !isKnown);
+    for (const run of runsOf(known)) if (!this.#readInline(run, this.#targetOf(run))) break;
+    for (const run of runsOf(others, MAX_UNKNOWN_BYTES)) if (!this.#readInline(run, this.#targetOf(run))) return;
   }
 
   /**
@@ -176,13 +180,13 @@ export class ReadCoalescer {
 /** Those that are read in one go. */
 type Run = readonly [PendingRead, ...PendingRead[]];
 
-/** Sorts them. `mostUnknown`: bytes of a run of small ones that were not read before. */
-function* runsOf(all: PendingRead[], mostUnknown = SHARED_BYTES): Generator<Run, void, undefined> {
+/** Sorts them. `mostShared`: bytes of a run of small ones. */
+function* runsOf(all: PendingRead[], mostShared = SHARED_BYTES): Generator<Run, void, undefined> {
   let run: PendingRead[] = [];
   let bytes = 0;
   for (const wanted of all.sort(inStoredOrder)) {
     const last = run.at(-1);
-    if (last !== undefined && !isNext(last, wanted, bytes, mostUnknown)) {
+    if (last !== undefined && !isNext(last, wanted, bytes, mostShared)) {
       yield run as unknown as Run;
       run = [];
       bytes = 0;
@@ -194,10 +198,10 @@ function* runsOf(all: PendingRead[], mostUnknown = SHARED_BYTES): Generator<Run,
 }
 
 /** Whether a block is read in one go with those before it, which have so many bytes. */
-function isNext(last: PendingRead, next: PendingRead, bytes: number, mostUnknown: number): boolean {
+function isNext(last: PendingRead, next: PendingRead, bytes: number, mostShared: number): boolean {
   const gap = next.location.segment === last.location.segment ? next.location.offset - endOf(last.location) : -1;
   const shared = isShared(next);
-  const most = !shared ? MAX_READ_BYTES : last.isKnown && next.isKnown ? SHARED_BYTES : mostUnknown;
+  const most = shared ? mostShared : MAX_READ_BYTES;
   return gap >= 0 && gap <= MAX_GAP && shared === isShared(last) && bytes + next.location.length <= most;
 }
 

@@ -45,3 +45,14 @@ for (const length of [5000, 256 * 1024]) {
     assert.equal(await checked.check(other.cid, location, other.bytes), true);
   });
 }
+
+test("of 10,000 blocks that are read in turn, nearly all are known by their sums", () => {
+  const checked = new CheckedBlocks();
+  const [{ cid, bytes }] = samples(1, 4096) as [Block];
+  const locations = Array.from({ length: 10_000 }, (_, at) => {
+    return { segment: 1, offset: 60 + at * 4134, length: bytes.length, headLength: 38 };
+  });
+  for (let times = 0; times < 2; times += 1) for (const location of locations) checked.check(cid, location, bytes);
+  const known = locations.filter((location) => checked.isSummed(location)).length;
+  assert.ok(known > 9_900, `${known} are known`);
+});

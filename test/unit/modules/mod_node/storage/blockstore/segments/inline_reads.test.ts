@@ -2,7 +2,7 @@ import assert from "node:assert/strict";
 import { readdir, readFile, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { test } from "node:test";
-import { setImmediate as nextTurn } from "node:timers/promises";
+import { setImmediate as nextTurn, setTimeout as sleep } from "node:timers/promises";
 import { BufferPool } from "#node/storage/blockstore/buffer_pool.ts";
 import { diskFs, type SegmentFs } from "#node/storage/blockstore/segments/files.ts";
 import { InlineReads, WITH_KNOWN, WITH_OTHERS } from "#node/storage/blockstore/segments/inline_reads.ts";
@@ -222,6 +222,28 @@ test("small blocks that were never read are there at once, once the disk was qui
     return true;
   });
   await assert.rejects(store.get(damaged.cid, buffers), { code: "BLOCK_CORRUPT" });
+});
+
+test("small blocks that were read before are there at once, also beside one that was not and that the disk is not asked for", async (t) => {
+  const store = await openSegmentStore(folder(), { verifyOnRead: true });
+  t.after(() => store.close());
+  const blocks = samples(3, 4096);
+  await store.put(blocks);
+  await store.sync();
+  const buffers = new BufferPool();
+  const [one, unread, other] = blocks as [Block, Block, Block];
+  for (const { cid } of [one, other, one, other]) await store.get(cid, buffers);
+  // By then nobody knows how quick the disk is.
+  await sleep(2 * WITH_OTHERS.freshMs);
+  const cids = blocks.map(({ cid }) => cid);
+  let found: readonly (Uint8Array | undefined)[] = [];
+  await eventually("they are at hand", async () => {
+    await nextTurn();
+    found = store.peek(cids, buffers);
+    return found[0] !== undefined && found[2] !== undefined;
+  });
+  assert.deepEqual(found, [one.bytes, undefined, other.bytes]);
+  assert.deepEqual(await store.get(unread.cid, buffers), unread.bytes);
 });
 
 test("a small block that was read is given without a promise; damaged and removed it is not", async (t) => {
