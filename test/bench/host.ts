@@ -1,50 +1,115 @@
-import { load, median, Subject } from "./measure.ts";
+import { mkdtemp, rm, writeFile } from "node:fs/promises";
+import { cpus, loadavg, tmpdir } from "node:os";
+import { join } from "node:path";
+import { makeSelfSigned } from "#core/tls/self_signed.ts";
+import { type Asker, type Figures, LARGE_FILE, type Server, SMALL_FILE, type Work, works } from "./host/works.ts";
+import { median, Subject } from "./measure.ts";
+
+/** Times that each server has its turn within a round, of works whose processes stay. */
+const TURNS = 4;
+
+export interface HostBenchOptions {
+  readonly rounds?: number;
+  /** Regular expression: only works whose name it matches. */
+  readonly only?: string;
+}
 
 /**
- * The hello route through the whole host beside its peers, in turns, so that a drifting machine touches all alike.
- * Figures are medians over the rounds; ratios are taken within each round.
+ * The host beside its peers, in short turns, so that a drifting machine touches all alike. Figures are medians over the
+ * rounds; ratios are taken within each round.
  */
-export async function benchHost({ rounds = 7, requests = 15_000 } = {}): Promise<void> {
-  const subjects = [
-    await Subject.start("koa, bare", "koa.ts", "/"),
-    await Subject.start("node:http, bare", "node.ts", "/"),
-    await Subject.start("koa + @koa/router, 150 routes", "koa_router.ts", "/app149/hello"),
-    await Subject.start("fastify, 150 routes", "fastify.ts", "/app149/hello"),
-    await Subject.start("fastify, 150 routes, logger", "fastify.ts", "/app149/hello", { LOGGER: "on" }),
-    await Subject.start("modhost, 150 apps, log off", "modhost.ts", "/app149/hello", { LOGGER: "off" }),
-    await Subject.start("modhost, an isolated module, log off", "modhost.ts", "/apart/hello", {
-      LOGGER: "off",
-      ISOLATED: "on",
-    }),
-    await Subject.start("modhost, 150 apps, all defaults", "modhost.ts", "/app149/hello"),
-  ];
-  const cpu = new Map(subjects.map((subject) => [subject, [] as number[]]));
-  const rate = new Map(subjects.map((subject) => [subject, [] as number[]]));
+export async function benchHost({ rounds = 7, only = "" }: HostBenchOptions): Promise<void> {
+  const folder = await mkdtemp(join(tmpdir(), "modhost-bench-host-"));
   try {
-    for (const subject of subjects) await load(subject.port, subject.path, requests);
-    for (let round = 0; round < rounds; round += 1) {
-      for (const subject of subjects) {
-        const before = await subject.cpu();
-        const seconds = await load(subject.port, subject.path, requests);
-        cpu.get(subject)?.push(((await subject.cpu()) - before) / requests);
-        rate.get(subject)?.push(requests / seconds);
-      }
-    }
+    const env = await furnish(folder);
+    const load = loadavg()[0]?.toFixed(1);
+    console.log(`Host: ${rounds} rounds on ${cpus().length} cores (Node ${process.version}), load ${load}`);
+    for (const work of works.filter(({ name }) => new RegExp(only).test(name)))
+      print(work, await play(work, env, rounds));
   } finally {
-    await Promise.all(subjects.map((subject) => subject.stop()));
-  }
-  const [koa] = subjects;
-  const base = cpu.get(koa as Subject) ?? [];
-  console.log(`Hello route, ${rounds} rounds of ${requests} requests over 32 connections (Node ${process.version})\n`);
-  console.log("| server | CPU per request (µs) | x bare Koa (median, range) | requests/s |");
-  console.log("|---|---|---|---|");
-  for (const subject of subjects) {
-    const own = cpu.get(subject) ?? [];
-    const ratios = own.map((value, round) => value / (base[round] ?? Number.NaN));
-    const range = `${Math.min(...ratios).toFixed(2)}-${Math.max(...ratios).toFixed(2)}`;
-    const perSecond = Math.round(median(rate.get(subject) ?? []));
-    console.log(
-      `| ${subject.name} | ${median(own).toFixed(1)} | ${median(ratios).toFixed(2)} (${range}) | ${perSecond} |`,
-    );
+    await rm(folder, { recursive: true, force: true });
   }
 }
+
+/** Files to serve and a certificate for all. */
+async function furnish(folder: string): Promise<Record<string, string>> {
+  for (const { name, bytes } of [SMALL_FILE, LARGE_FILE])
+    await writeFile(join(folder, name), Buffer.alloc(bytes, "modhost "));
+  const { certificate, key } = await makeSelfSigned(["localhost"]);
+  await writeFile(join(folder, "certificate.pem"), certificate);
+  await writeFile(join(folder, "key.pem"), key, { mode: 0o600 });
+  return { BENCH_FOLDER: folder, BENCH_CERTIFICATE: folder };
+}
+
+type Samples = ReadonlyMap<Server, readonly Figures[]>;
+
+async function play(work: Work, env: Readonly<Record<string, string>>, rounds: number): Promise<Samples> {
+  const start = ({ name, file, path = "/", env: own }: Server) => Subject.start(name, file, path, { ...env, ...own });
+  return work.isFresh === true ? playFresh(work, start, rounds) : playInTurns(work, start, rounds);
+}
+
+type Start = (server: Server) => Promise<Subject>;
+
+async function playFresh(work: Work, start: Start, rounds: number): Promise<Samples> {
+  const samples = new Map<Server, Figures[]>(work.servers.map((server) => [server, []]));
+  for (let round = 0; round < rounds; round += 1) {
+    for (const [server, own] of samples) {
+      const subject = await start(server);
+      try {
+        own.push(await work.measure(subject, undefined, work.count));
+      } finally {
+        await subject.stop();
+      }
+    }
+  }
+  return samples;
+}
+
+async function playInTurns(work: Work, start: Start, rounds: number): Promise<Samples> {
+  const players: { readonly server: Server; readonly subject: Subject; asker?: Asker; readonly samples: Figures[] }[] =
+    [];
+  try {
+    for (const server of work.servers) players.push({ server, subject: await start(server), samples: [] });
+    for (const player of players) {
+      const asker = await work.open?.(player.subject);
+      if (asker !== undefined) player.asker = asker;
+      for (let at = 0; at < work.warmUp; at += 1) await asker?.turn(work.count);
+    }
+    for (let round = 0; round < rounds; round += 1) {
+      const sums = new Map(players.map((player) => [player, [] as Figures[]]));
+      for (let at = 0; at < TURNS; at += 1) {
+        // Nobody is always the first.
+        const from = (round + at) % players.length;
+        for (const player of [...players.slice(from), ...players.slice(0, from)]) {
+          sums.get(player)?.push(await work.measure(player.subject, player.asker, work.count));
+        }
+      }
+      for (const [{ samples }, turns] of sums) samples.push([mean(turns, 0), mean(turns, 1)]);
+    }
+  } finally {
+    for (const { asker } of players) asker?.close();
+    await Promise.all(players.map(({ subject }) => subject.stop()));
+  }
+  return new Map(players.map(({ server, samples }) => [server, samples]));
+}
+
+const mean = (turns: readonly Figures[], at: 0 | 1): number =>
+  turns.reduce((sum, figures) => sum + figures[at], 0) / turns.length;
+
+function print({ name, figures: [cost, other], servers }: Work, samples: Samples): void {
+  const [base] = servers as [Server];
+  console.log(
+    `\n### ${name}\n\n| server | ${cost} | x ${base.name} (median, range) | ${other} | x |\n|---|---|---|---|---|`,
+  );
+  for (const [server, own] of samples) {
+    const cells = ([0, 1] as const).flatMap((at) => {
+      const values = own.map((figures) => figures[at]);
+      const ratios = values.map((value, round) => value / (samples.get(base)?.[round]?.[at] ?? Number.NaN));
+      const range = `${Math.min(...ratios).toFixed(2)}-${Math.max(...ratios).toFixed(2)}`;
+      return [shown(median(values)), `${median(ratios).toFixed(2)} (${range})`];
+    });
+    console.log(`| ${server.name} | ${cells.join(" | ")} |`);
+  }
+}
+
+const shown = (value: number): string => value.toFixed(value < 1000 ? 1 : 0);

@@ -1,13 +1,14 @@
 import { type ChildProcess, fork } from "node:child_process";
-import { connect } from "node:net";
 import { fileURLToPath } from "node:url";
+import { Connections, requestBytes } from "./host/http1.ts";
+import type { Listening } from "./servers/report.ts";
 
-/** A server under measurement: a process of its own that tells its port and its CPU time. */
+/** A server under measurement: a process of its own that tells its port, its CPU time and its memory. */
 export class Subject {
   readonly name: string;
   readonly path: string;
   readonly #child: ChildProcess;
-  port = 0;
+  began: Listening = { port: 0, milliseconds: Number.NaN, cpu: Number.NaN };
 
   private constructor(name: string, path: string, child: ChildProcess) {
     this.name = name;
@@ -18,13 +19,17 @@ export class Subject {
   /** Starts a file of `servers/`; its standard output (logs) is thrown away by the system. */
   static async start(name: string, file: string, path: string, env: Record<string, string> = {}): Promise<Subject> {
     const child = fork(fileURLToPath(new URL(`servers/${file}`, import.meta.url)), [], {
-      execArgv: ["--conditions=source"],
+      execArgv: ["--conditions=source", "--expose-gc"],
       stdio: ["ignore", "ignore", "inherit", "ipc"],
       env: { ...process.env, NODE_ENV: "production", ...env },
     });
     const subject = new Subject(name, path, child);
-    subject.port = await subject.#answer<number>();
+    subject.began = await subject.#answer<Listening>();
     return subject;
+  }
+
+  get port(): number {
+    return this.began.port;
   }
 
   get pid(): number {
@@ -61,12 +66,7 @@ export class Subject {
   }
 }
 
-const LAST_CHUNK = Buffer.from("0\r\n\r\n");
-
-/**
- * Sends `count` requests over `connections` kept-alive sockets, one at a time on each, and checks each answer's
- * status. The client does as little as it can, so that the server is what is measured. Returns seconds.
- */
+/** Sends `count` requests over `connections` new sockets, one at a time on each, and checks each answer's status. Returns seconds. */
 export async function load(
   port: number,
   path: string,
@@ -74,44 +74,13 @@ export async function load(
   connections = 32,
   method: "GET" | "POST" = "GET",
 ): Promise<number> {
-  const length = method === "POST" ? "Content-Length: 0\r\n" : "";
-  const request = Buffer.from(
-    `${method} ${path} HTTP/1.1\r\nHost: localhost:${port}\r\nUser-Agent: bench\r\nAccept: */*\r\n${length}\r\n`,
-  );
-  let left = count;
   const began = performance.now();
-  await Promise.all(
-    Array.from({ length: Math.min(connections, count) }, () => {
-      return new Promise<void>((resolve, reject) => {
-        const socket = connect({ port, host: "127.0.0.1", noDelay: true });
-        let pending: Buffer | undefined;
-        const next = () => {
-          if (left <= 0) {
-            socket.destroy();
-            resolve();
-            return;
-          }
-          left -= 1;
-          socket.write(request);
-        };
-        socket.on("connect", next).on("error", reject);
-        socket.on("data", (chunk: Buffer) => {
-          pending = pending === undefined ? chunk : Buffer.concat([pending, chunk]);
-          const end = pending.indexOf("\r\n\r\n");
-          if (end < 0) return;
-          const head = pending.toString("latin1", 0, end);
-          const length = Number(/^content-length: (\d+)/im.exec(head)?.[1]);
-          const isWhole = Number.isNaN(length)
-            ? pending.subarray(-5).equals(LAST_CHUNK)
-            : pending.length >= end + 4 + length;
-          if (!isWhole) return;
-          if (!head.startsWith("HTTP/1.1 200")) reject(new Error(`${path} answered ${head.split("\r\n")[0]}`));
-          pending = undefined;
-          next();
-        });
-      });
-    }),
-  );
+  const opened = await Connections.open({ port }, Math.min(connections, count));
+  try {
+    await opened.ask([requestBytes({ path, method }, port)], count);
+  } finally {
+    opened.close();
+  }
   return (performance.now() - began) / 1000;
 }
 

@@ -18,6 +18,9 @@ export const peakBytes = (pid: number): number => memoryOf(pid, "VmHWM");
  */
 export const fileBytes = (pid: number): number => memoryOf(pid, "RssFile");
 
+/** What of their memory stands in no file, bytes. */
+export const anonymousBytes = (pid: number): number => memoryOf(pid, "RssAnon");
+
 function memoryOf(pid: number, field: string): number {
   return family(pid).reduce((sum, one) => {
     const [, kibibytes = "0"] = new RegExp(`^${field}:\\s+(\\d+)`, "m").exec(read(one, "status")) ?? [];

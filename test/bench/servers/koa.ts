@@ -1,9 +1,20 @@
-import type { AddressInfo } from "node:net";
-import Koa from "koa";
-import { report } from "./report.ts";
+/** Bare Koa, or by BENCH_APP with what an app of that kind has: koa-static, or a JSON body read by hand. */
+import Koa, { type Middleware } from "koa";
+import serveStatic from "koa-static";
+import { jsonOf } from "./json_by_hand.ts";
+import { listen } from "./listen.ts";
+
+const apps: Readonly<Record<string, () => Middleware>> = {
+  hello: () => (context) => {
+    context.body = "hello";
+  },
+  files: () => serveStatic(process.env.BENCH_FOLDER ?? ""),
+  json: () => async (context) => {
+    context.body = await jsonOf(context.req);
+  },
+  nothing: () => (_context, next) => next(),
+};
 
 const app = new Koa();
-app.use((context) => {
-  context.body = "hello";
-});
-const server = app.listen(0, "127.0.0.1", () => report((server.address() as AddressInfo).port));
+app.use((apps[process.env.BENCH_APP ?? "hello"] as () => Middleware)());
+listen(app.callback());

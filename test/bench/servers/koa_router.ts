@@ -1,14 +1,14 @@
-import type { AddressInfo } from "node:net";
 import Router from "@koa/router";
 import Koa from "koa";
-import { report } from "./report.ts";
+import { listen } from "./listen.ts";
+import { helloPaths } from "./paths.ts";
 
 const app = new Koa();
 const router = new Router();
-for (let index = 0; index < 150; index += 1) {
-  router.get(`/app${index}/hello`, (context) => {
+for (const path of helloPaths()) {
+  router.get(path, (context) => {
     context.body = "hello";
   });
 }
 app.use(router.routes());
-const server = app.listen(0, "127.0.0.1", () => report((server.address() as AddressInfo).port));
+listen(app.callback());

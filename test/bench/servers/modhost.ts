@@ -1,44 +1,101 @@
-import { mkdtempSync } from "node:fs";
+import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { fileURLToPath } from "node:url";
 import { coreOptions } from "#core/config/index.ts";
 import { createHost } from "#core/index.ts";
 import type { InlineModule } from "#core/inline_modules.ts";
+import type { HttpEvent, HttpFiles, Module, WebSocketEvent } from "#core/types.ts";
+import { helloApps } from "./paths.ts";
 import { report } from "./report.ts";
 
-const { FIGURES } = process.env;
+const { FIGURES, BENCH_SECURE, BENCH_CERTIFICATE = "", BENCH_FOLDER } = process.env;
 const modules: readonly string[] = coreOptions.modules_enabled.default;
 /** Modules that keep figures. */
 const withFigures: readonly string[] = ["http_openmetrics", "http_admin"];
 
-// The default modules, their request log on as they come, and 150 apps of one route. With FIGURES "off" there are no figures until they are asked for; with ISOLATED, one more app in a worker.
+function hello(event: HttpEvent): string {
+  event.response.headers.content_type = "text/plain; charset=utf-8";
+  return "hello";
+}
+
+const hellos = helloApps().map(({ name, paths }) => ({
+  name,
+  load: (module: Module) => {
+    module.depends("http");
+    module.provides("http", { route: Object.fromEntries(paths.map((path) => [`GET ${path}`, hello])) });
+  },
+}));
+
+const others: InlineModule[] = [
+  {
+    name: "json",
+    load: (module) => {
+      module.depends("http");
+      module.provides("http", {
+        route: {
+          POST: async ({ request, response }) => {
+            const value = await request.json();
+            response.headers.content_type = "application/json; charset=utf-8";
+            return JSON.stringify(value);
+          },
+        },
+      });
+    },
+  },
+  {
+    name: "echo",
+    load: (module) => {
+      module.depends("http");
+      module.provides("http", {
+        route: {
+          "WS /ws": async (event: WebSocketEvent) => {
+            const socket = event.accept();
+            for await (const message of socket) void socket.send(message);
+          },
+        },
+      });
+    },
+  },
+];
+
+const files: InlineModule = {
+  name: "static",
+  load: (module) => {
+    module.depends("http");
+    const { serve } = module.depends<HttpFiles>("http_files");
+    module.provides("http", { route: { "GET /*": serve(BENCH_FOLDER ?? "") } });
+  },
+};
+
+const data = mkdtempSync(join(tmpdir(), "modhost-bench-"));
+process.on("exit", () => rmSync(data, { recursive: true, force: true }));
+
+// The default modules, their request log on as they come, and an app of one route for each hello route up to 150. With FIGURES "off" there are no figures until they are asked for; with ISOLATED, one more app in a worker.
 const host = createHost({
   config: {
-    data_path: mkdtempSync(join(tmpdir(), "modhost-bench-")),
-    http_ports: [0],
-    https_ports: [],
+    data_path: data,
+    http_ports: BENCH_SECURE === undefined ? [0] : [],
+    https_ports: BENCH_SECURE === undefined ? [] : [0],
     http_interfaces: ["127.0.0.1"],
+    https_interfaces: ["127.0.0.1"],
+    // Longer than any round.
+    http_idle_timeout: 600,
+    ...(BENCH_SECURE !== undefined && {
+      certificates: {
+        "*": { certificate: join(BENCH_CERTIFICATE, "certificate.pem"), key: join(BENCH_CERTIFICATE, "key.pem") },
+      },
+    }),
     http_log: process.env.LOGGER !== "off",
     log_format: "json",
+    log_level: "warn",
     ...(FIGURES === "off" && { modules_enabled: modules.filter((name) => !withFigures.includes(name)) }),
   },
   modules: [
     ...(process.env.ISOLATED === "on" ? [fileURLToPath(new URL("mod_apart.ts", import.meta.url))] : []),
-    ...(Array.from({ length: 150 }, (_, index) => ({
-      name: `app${index}`,
-      load: (module) => {
-        module.depends("http");
-        module.provides("http", {
-          route: {
-            "GET /hello": (event) => {
-              event.response.headers.content_type = "text/plain; charset=utf-8";
-              return "hello";
-            },
-          },
-        });
-      },
-    })) satisfies InlineModule[]),
+    ...hellos,
+    ...others,
+    ...(BENCH_FOLDER === undefined ? [] : [files]),
   ],
 });
 await host.start();

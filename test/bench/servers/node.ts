@@ -1,9 +1,13 @@
-import { createServer } from "node:http";
-import type { AddressInfo } from "node:net";
-import { report } from "./report.ts";
+import { jsonOf } from "./json_by_hand.ts";
+import { listen } from "./listen.ts";
 
-const server = createServer((_request, response) => {
-  response.writeHead(200, { "Content-Type": "text/plain; charset=utf-8", "Content-Length": 5 });
-  response.end("hello");
+const type = process.env.BENCH_APP === "json" ? "application/json; charset=utf-8" : "text/plain; charset=utf-8";
+
+listen(async (request, response) => {
+  const body = process.env.BENCH_APP === "json" ? JSON.stringify(await jsonOf(request)) : "hello";
+  response.writeHead(process.env.BENCH_APP === "nothing" ? 404 : 200, {
+    "Content-Type": type,
+    "Content-Length": Buffer.byteLength(body),
+  });
+  response.end(body);
 });
-server.listen(0, "127.0.0.1", () => report((server.address() as AddressInfo).port));

@@ -1,0 +1,243 @@
+/** What the host and its peers are put through: each row of the benchmark is declared here. */
+import type { Subject } from "#test/bench/measure.ts";
+import { anonymousBytes } from "#test/bench/node/usage.ts";
+import { helloPaths } from "#test/bench/servers/paths.ts";
+import { Connections, type RequestSpec, requestBytes } from "./http1.ts";
+import { Sessions } from "./http2.ts";
+import { Echoes } from "./websockets.ts";
+
+export const SMALL_FILE = { name: "10k.bin", bytes: 10 * 1024 };
+export const LARGE_FILE = { name: "10m.bin", bytes: 10 * 1024 * 1024 };
+
+const CONNECTIONS = 32;
+const MANY_ROUTES = 10_000;
+const IDLE = 10_000;
+const SOCKETS = 1000;
+const JSON_BODY = JSON.stringify({
+  name: "hello",
+  tags: ["a", "b", "c"],
+  at: 1_234_567,
+  nested: { is: true, text: "x".repeat(64) },
+});
+
+export interface Server {
+  readonly name: string;
+  /** Of `servers/`. */
+  readonly file: string;
+  readonly env?: Readonly<Record<string, string>>;
+  /** Where it differs from that of the work. */
+  readonly path?: string;
+}
+
+/** What is measured in one turn; two figures, the first one the cost. */
+export type Figures = readonly [cost: number, other: number];
+
+/** What asks a server, over connections that stay. */
+export interface Asker {
+  turn(count: number): Promise<void>;
+  close(): void;
+}
+
+export interface Work {
+  readonly name: string;
+  readonly figures: readonly [cost: string, other: string];
+  /** The first is what the others are compared with. */
+  readonly servers: readonly Server[];
+  /** Of one turn: requests, connections. */
+  readonly count: number;
+  /** Turns before those that are measured, in which Node compiles what it runs. */
+  readonly warmUp: number;
+  /** Each turn has a new process. */
+  readonly isFresh?: true;
+  open?(subject: Subject): Promise<Asker>;
+  measure(subject: Subject, asker: Asker | undefined, count: number): Promise<Figures>;
+}
+
+/** Figures of works that ask again and again: CPU time of a request, and requests a second. */
+async function asked(subject: Subject, asker: Asker | undefined, count: number): Promise<Figures> {
+  const before = await subject.cpu();
+  const began = performance.now();
+  await asker?.turn(count);
+  const seconds = (performance.now() - began) / 1000;
+  return [((await subject.cpu()) - before) / count, count / seconds];
+}
+
+interface Asking extends Partial<RequestSpec> {
+  readonly status?: number;
+  readonly secure?: boolean;
+  /** In turn, in place of the path of the server. */
+  paths?(subject: Subject): readonly string[];
+}
+
+const askOver =
+  ({ status = 200, secure = false, paths = ({ path }) => [path], ...spec }: Asking) =>
+  async (subject: Subject): Promise<Asker> => {
+    const { port } = subject;
+    const connections = await Connections.open({ port, secure }, CONNECTIONS);
+    const requests = paths(subject).map((path) => requestBytes({ ...spec, path }, port));
+    let from = 0;
+    return {
+      async turn(count) {
+        await connections.ask(requests, count, status, from);
+        from += count;
+      },
+      close: () => connections.close(),
+    };
+  };
+
+const askHttp2 = async ({ port, path }: Subject): Promise<Asker> => {
+  const sessions = await Sessions.open(port, 4, CONNECTIONS / 4);
+  return { turn: (count) => sessions.ask(path, count), close: () => sessions.close() };
+};
+
+const askEchoes = async ({ port, path }: Subject): Promise<Asker> => {
+  const echoes = await Echoes.open(port, path, SOCKETS);
+  return { turn: (count) => echoes.ask(count), close: () => echoes.close() };
+};
+
+const perRequest = { figures: ["CPU per request (µs)", "requests/s"], measure: asked } as const;
+const small = { ...perRequest, count: 1000, warmUp: 15 } as const;
+
+const routes = (count: number) => ({ BENCH_ROUTES: String(count) });
+const file = ({ name }: { readonly name: string }) => ({ path: `/${name}` });
+
+/** In no order that a cache could know. */
+const everyRoute = (count: number) => () => {
+  const paths = helloPaths(count);
+  return paths.map((_, at) => paths[(at * 7919) % paths.length] as string);
+};
+
+const hello = "/app149/hello";
+const koa: Server = { name: "koa, bare", file: "koa.ts", path: "/" };
+const fastify: Server = { name: "fastify, logger", file: "fastify.ts", env: { LOGGER: "on" }, path: hello };
+const modhost: Server = { name: "modhost, all defaults", file: "modhost.ts", path: hello };
+const node: Server = { name: "node:http, bare", file: "node.ts", path: "/" };
+
+const of = (server: Server, env: Readonly<Record<string, string>>, more: Partial<Server> = {}): Server => ({
+  ...server,
+  ...more,
+  env: { ...server.env, ...env },
+});
+
+const overTls = (kind: "tls" | "h2") => [koa, fastify, modhost].map((server) => of(server, { BENCH_SECURE: kind }));
+
+const filesOf = (served: { readonly name: string }): Server[] => [
+  of(koa, { BENCH_APP: "files" }, { name: "koa-static", ...file(served) }),
+  of(fastify, {}, { name: "fastify, logger, by hand", path: `/files/${served.name}` }),
+  of(modhost, {}, { path: `/static/${served.name}` }),
+];
+
+export const works: readonly Work[] = [
+  {
+    name: "hello",
+    ...small,
+    servers: [
+      koa,
+      node,
+      { name: "koa + @koa/router, 150 routes", file: "koa_router.ts", path: hello },
+      { name: "fastify, 150 routes", file: "fastify.ts", path: hello },
+      { ...fastify, name: "fastify, 150 routes, logger" },
+      of(modhost, { LOGGER: "off" }, { name: "modhost, 150 apps, log off" }),
+      of(
+        modhost,
+        { LOGGER: "off", ISOLATED: "on" },
+        { name: "modhost, an isolated module, log off", path: "/apart/hello" },
+      ),
+      { ...modhost, name: "modhost, 150 apps, all defaults" },
+    ],
+    open: askOver({}),
+  },
+  {
+    name: "each of 10,000 routes",
+    ...small,
+    servers: [
+      of(modhost, routes(10), { name: "modhost, 10 routes", path: "10" }),
+      of(modhost, routes(MANY_ROUTES), { name: "modhost, 10,000 routes", path: `${MANY_ROUTES}` }),
+      of(fastify, routes(10), { name: "fastify, logger, 10 routes", path: "10" }),
+      of(fastify, routes(MANY_ROUTES), { name: "fastify, logger, 10,000 routes", path: `${MANY_ROUTES}` }),
+    ],
+    open: askOver({ paths: ({ path }) => everyRoute(Number(path))() }),
+  },
+  {
+    name: "start",
+    figures: ["ms from the start of the process until it listens", "ms of CPU time until then"],
+    servers: [
+      of(modhost, routes(10), { name: "modhost, 10 routes" }),
+      of(modhost, routes(MANY_ROUTES), { name: "modhost, 10,000 routes" }),
+      of({ name: "koa + @koa/router, 10,000 routes", file: "koa_router.ts" }, routes(MANY_ROUTES)),
+      of(fastify, routes(10), { name: "fastify, 10 routes" }),
+      of(fastify, routes(MANY_ROUTES), { name: "fastify, 10,000 routes" }),
+    ],
+    count: 1,
+    warmUp: 0,
+    isFresh: true,
+    measure: async ({ began }) => [began.milliseconds, began.cpu / 1000],
+  },
+  { name: "file of 10 KiB", ...small, count: 500, warmUp: 10, servers: filesOf(SMALL_FILE), open: askOver({}) },
+  { name: "file of 10 MiB", ...small, count: 32, warmUp: 2, servers: filesOf(LARGE_FILE), open: askOver({}) },
+  { name: "TLS", ...small, servers: overTls("tls"), open: askOver({ secure: true }) },
+  { name: "HTTP/2", ...small, servers: overTls("h2"), open: askHttp2 },
+  {
+    name: "404",
+    ...small,
+    servers: [of(koa, { BENCH_APP: "nothing" }), fastify, modhost].map((server) => ({
+      ...server,
+      path: "/nothing/here",
+    })),
+    open: askOver({ status: 404 }),
+  },
+  {
+    name: "JSON posted",
+    ...small,
+    servers: [
+      of(koa, { BENCH_APP: "json" }, { name: "koa, body by hand" }),
+      { ...fastify, path: "/json" },
+      { ...modhost, path: "/json" },
+      of(node, { BENCH_APP: "json" }, { name: "node:http, body by hand" }),
+    ],
+    open: askOver({ method: "POST", body: JSON_BODY }),
+  },
+  {
+    name: "idle connections",
+    figures: ["KiB of memory per connection", "KiB of it in use by Node"],
+    servers: [node, koa, fastify, modhost],
+    count: IDLE,
+    warmUp: 0,
+    isFresh: true,
+    measure: idleMemory,
+  },
+  {
+    name: "echo over 1,000 websockets",
+    figures: ["CPU per message (µs)", "messages/s"],
+    servers: [
+      { name: "ws alone", file: "ws.ts", path: "/echo/ws" },
+      { ...modhost, path: "/echo/ws" },
+    ],
+    count: 4000,
+    warmUp: 5,
+    open: askEchoes,
+    measure: asked,
+  },
+];
+
+/** What connections hold that have had one answer each and may ask again. */
+async function idleMemory(subject: Subject, _asker: Asker | undefined, count: number): Promise<Figures> {
+  const { port, path, pid } = subject;
+  const request = [requestBytes({ path }, port)];
+  const all: Connections[] = [];
+  const open = async (more: number) => {
+    // The queue of connections that wait to be accepted is bounded.
+    const connections = await Connections.open({ port }, more);
+    all.push(connections);
+    await connections.ask(request, more);
+  };
+  // What is there once for all of them is not counted.
+  for (let at = 0; at < 10; at += 1) await open(100);
+  const used = await subject.ask("heap");
+  const held = anonymousBytes(pid);
+  for (let left = count; left > 0; left -= 100) await open(Math.min(100, left));
+  const usedAfter = await subject.ask("heap");
+  const heldAfter = anonymousBytes(pid);
+  for (const connections of all) connections.close();
+  return [(heldAfter - held) / count / 1024, (usedAfter - used) / count / 1024];
+}
