@@ -6,7 +6,8 @@ import type { CID } from "multiformats/cid";
 import { isRootKey } from "../../content/pins/root_keys.ts";
 import type { MakeRoom } from "../../storage/disk_reserve.ts";
 import type { MetadataStore } from "../../storage/metadata/store.ts";
-import type { Repo } from "../../storage/repo/repo.ts";
+import type { RepoLock } from "../../storage/repo/lock.ts";
+import { lockFolders, type Repo } from "../../storage/repo/repo.ts";
 import { Availability } from "../../storage/shared/availability.ts";
 import type { SharedFigures } from "../../storage/shared/figures.ts";
 import { Collections } from "../../storage/shared/gc/collections.ts";
@@ -84,7 +85,8 @@ export async function openSharedStores(
     });
     const place = settings.cache_path ?? join(dirname(repo.stores.metadata), "shared");
     const folder = join(place, database.store);
-    await mkdir(folder, { recursive: true, mode: 0o700 });
+    const lock = await lockCache(folder, onNotice);
+    engines.unshift(() => lock.release());
     const remove = (cids: readonly CID[]) => collections.remove(cids);
     const options = { objects, log, remove, onNotice, makeRoom, ...blockSettings(settings) };
     const blocks = await openSharedBlocks({ ...options, folder: join(folder, "blocks") });
@@ -118,6 +120,12 @@ export async function openSharedStores(
     await closeAll([...engines, ...stores]);
     throw error;
   }
+}
+
+/** Two hosts in one folder would each take what the other one writes there for their own. @throws NodeError REPO_LOCKED */
+async function lockCache(folder: string, onNotice: Notice): Promise<RepoLock> {
+  await mkdir(folder, { recursive: true, mode: 0o700 });
+  return lockFolders([folder], { onNotice });
 }
 
 interface Told {
