@@ -3,8 +3,8 @@ import type { CID } from "multiformats/cid";
 import type { BufferPool } from "../../storage/blockstore/buffer_pool.ts";
 import type { NodeError } from "../../util/errors.ts";
 import type { ReadBlock } from "../dag/reader.ts";
-import { walk } from "../dag/walk.ts";
-import { writeCar } from "./write.ts";
+import { walkPages } from "../dag/walk.ts";
+import { isRead, writeCar } from "./write.ts";
 
 export interface ExportOptions {
   readonly signal?: AbortSignal | undefined;
@@ -23,7 +23,5 @@ async function* blocksBelow(root: CID, read: ReadBlock, options: ExportOptions) 
   const failed = (cid: CID, error: NodeError) => {
     if (cid.equals(root) || error.code !== "NODE_NOT_FOUND") throw error;
   };
-  for await (const { cid, bytes } of walk(root, { read, ...how, ...(partial && { failed }) })) {
-    if (bytes !== undefined) yield { cid, bytes };
-  }
+  for await (const page of walkPages(root, { read, ...how, ...(partial && { failed }) })) yield page.filter(isRead);
 }

@@ -8,11 +8,11 @@ import { linksWithTurns } from "../../formats/ipld/links.ts";
 import type { BufferPool } from "../../storage/blockstore/buffer_pool.ts";
 import { NodeError } from "../../util/errors.ts";
 import type { ReadBlock } from "../dag/reader.ts";
-import { walk } from "../dag/walk.ts";
+import { walkPages } from "../dag/walk.ts";
 import { followNames, type Resolved } from "../resolver/resolve.ts";
 import { fileSize, type UnixfsNode, unixfsNode } from "../unixfs/node.ts";
 import { digitsFor, SHARD_WIDTH } from "../unixfs/shard.ts";
-import { writeCar } from "./write.ts";
+import { type CarBlock, isRead, writeCar } from "./write.ts";
 
 export interface PathArchiveOptions {
   /**
@@ -39,15 +39,10 @@ export interface PathArchive extends Pick<Resolved, "cid" | "roots"> {
   readonly archive: AsyncGenerator<Uint8Array, void, undefined>;
 }
 
-interface Block {
-  readonly cid: CID;
-  readonly bytes: Uint8Array;
-}
-
 /** Blocks on the way to the end of a path are held up to so many bytes, for each who reads; those beyond are read again. */
 const MAX_HELD_BYTES = 64 * 1024;
 
-interface Passed extends Pick<Block, "cid"> {
+interface Passed extends Pick<CarBlock, "cid"> {
   readonly bytes: Uint8Array | undefined;
 }
 
@@ -76,20 +71,23 @@ export async function exportPath(
   return { cid, roots, archive: writeCar([cid], blocksOf(passed, last, read, options), options.lent?.buffers) };
 }
 
+/** In pages. */
+type Blocks = AsyncGenerator<readonly CarBlock[], void, undefined>;
+
 /** Whether a block is to be sent, for the first time or again. */
 type IsWanted = (cid: CID) => boolean;
 
 async function* blocksOf(
   passed: readonly Passed[],
-  last: Block,
+  last: CarBlock,
   read: ReadBlock,
   { scope = "all", range, duplicates = false, lent }: PathArchiveOptions,
-): AsyncGenerator<Block, void, undefined> {
+): Blocks {
   const seen = new CidSet();
   const isWanted: IsWanted = ({ multihash }) => multihash.code !== identity.code;
   const isNew: IsWanted = (cid) => isWanted(cid) && (duplicates || seen.add(cid));
   const take = lent?.read ?? read;
-  for (const { cid, bytes } of passed) if (isNew(cid)) yield { cid, bytes: bytes ?? (await take(cid)) };
+  for (const { cid, bytes } of passed) if (isNew(cid)) yield [{ cid, bytes: bytes ?? (await take(cid)) }];
   const entity = scope === "entity" ? unixfsNode(last.cid, last.bytes) : undefined;
   const type = entity?.unixfs.type;
   const isFile = type === "File" || type === "Raw";
@@ -98,7 +96,7 @@ async function* blocksOf(
     yield* rangeOf(last, entity, read, { range, isNew, duplicates });
   else if (scope === "all" || isFile)
     yield* below(last.cid, read, { seen: duplicates ? undefined : seen, isWanted, lent });
-  else if (isNew(last.cid)) yield isLarge(last.bytes) ? { cid: last.cid, bytes: await take(last.cid) } : last;
+  else if (isNew(last.cid)) yield [isLarge(last.bytes) ? { cid: last.cid, bytes: await take(last.cid) } : last];
 }
 
 /** All that is below a block. What cannot be decoded has no links: its bytes are what was asked for. */
@@ -110,20 +108,17 @@ async function* below(
     isWanted,
     lent,
   }: Pick<PathArchiveOptions, "lent"> & { readonly seen: CidSet | undefined; readonly isWanted: IsWanted },
-): AsyncGenerator<Block, void, undefined> {
-  const blocks = seen === undefined ? walkAll(root, read, lent) : walk(root, { read, ...lent, seen, lenient: true });
-  for await (const { cid, bytes } of blocks) if (bytes !== undefined && isWanted(cid)) yield { cid, bytes };
+): Blocks {
+  const pages =
+    seen === undefined ? walkAll(root, read, lent) : walkPages(root, { read, ...lent, seen, lenient: true });
+  for await (const page of pages) yield page.filter(isRead).filter(({ cid }) => isWanted(cid));
 }
 
 /** Blocks after which other work of the process gets its turn. */
 const TURN_BLOCKS = 256;
 
 /** Each block as often as it is linked. Endless graphs of links do not exist, but very long ones: whoever reads ends it. */
-async function* walkAll(
-  root: CID,
-  read: ReadBlock,
-  lent: PathArchiveOptions["lent"],
-): AsyncGenerator<Block, void, undefined> {
+async function* walkAll(root: CID, read: ReadBlock, lent: PathArchiveOptions["lent"]): Blocks {
   const take = lent?.read ?? read;
   const stack: CID[] = [root];
   for (let cid = stack.pop(), steps = 1; cid !== undefined; cid = stack.pop(), steps += 1) {
@@ -131,7 +126,7 @@ async function* walkAll(
     const bytes = await take(cid);
     // Whoever gets the block may release it.
     const links = lasting(await linksIn(cid, bytes), bytes, lent?.buffers);
-    yield { cid, bytes };
+    yield [{ cid, bytes }];
     for (let at = links.length - 1; at >= 0; at -= 1) stack.push(links[at] as CID);
   }
 }
@@ -146,25 +141,20 @@ async function linksIn(cid: CID, bytes: Uint8Array): Promise<readonly CID[]> {
 }
 
 /** All nodes of a directory, and none of its entries. A valid one meets none of them twice. */
-async function* shards(
-  root: Block,
-  node: UnixfsNode,
-  read: ReadBlock,
-  isNew: IsWanted,
-): AsyncGenerator<Block, void, undefined> {
+async function* shards(root: CarBlock, node: UnixfsNode, read: ReadBlock, isNew: IsWanted): Blocks {
   const digits = digitsFor(node.unixfs.fanout ?? SHARD_WIDTH);
   const met = new CidSet();
   const stack: CID[] = [];
   const enter = ({ links }: UnixfsNode) => {
     for (const { name, cid } of links.toReversed()) if (name.length === digits) stack.push(cid);
   };
-  if (isNew(root.cid)) yield root;
+  if (isNew(root.cid)) yield [root];
   enter(node);
   for (let cid = stack.pop(), steps = 1; cid !== undefined; cid = stack.pop(), steps += 1) {
     if (steps % TURN_BLOCKS === 0) await nextTurn();
     if (!met.add(cid)) continue;
     const bytes = await read(cid);
-    if (isNew(cid)) yield { cid, bytes };
+    if (isNew(cid)) yield [{ cid, bytes }];
     const inner = unixfsNode(cid, bytes);
     if (inner?.unixfs.type !== "HAMTShard") throw new NodeError("expected protobuf dag node");
     enter(inner);
@@ -187,11 +177,11 @@ interface RangeOptions {
 
 /** The nodes on the way to the bytes of a range, and the leaves that hold them. */
 async function* rangeOf(
-  root: Block,
+  root: CarBlock,
   node: UnixfsNode,
   read: ReadBlock,
   { range, isNew, duplicates }: RangeOptions,
-): AsyncGenerator<Block, void, undefined> {
+): Blocks {
   const size = fileSize(node);
   const at = (place: number) => (place < 0 ? Math.max(0, size + place) : place);
   const [from, end] = [at(range.from), range.to === undefined ? size : at(range.to) + 1];
@@ -203,7 +193,7 @@ async function* rangeOf(
     const { cid, start, isWhole } = part;
     if (isWhole && !duplicates && !sent.add(cid)) continue;
     const bytes = cid === root.cid ? root.bytes : await read(cid);
-    if (isNew(cid)) yield { cid, bytes };
+    if (isNew(cid)) yield [{ cid, bytes }];
     const inner = unixfsNode(cid, bytes);
     if (inner === undefined) throw new NodeError(`${cid} is not a part of a file`);
     // Not by spreading: there may be more of them than a call can have arguments.

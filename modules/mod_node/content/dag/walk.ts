@@ -6,6 +6,7 @@ import { lasting } from "../../formats/cid/detached.ts";
 import { CidSet } from "../../formats/cid/set.ts";
 import { linksWithTurns } from "../../formats/ipld/links.ts";
 import type { BufferPool } from "../../storage/blockstore/buffer_pool.ts";
+import { oneByOne } from "../../util/async/one_by_one.ts";
 import { NodeError } from "../../util/errors.ts";
 import { Readahead } from "./readahead.ts";
 import type { ReadBlock } from "./reader.ts";
@@ -35,25 +36,36 @@ export interface WalkedBlock {
 }
 
 /**
- * Blocks that are requested ahead: eight, or more small ones up to a number of bytes. The next ones are requested together once half
- * of them have come: neighbours in the store are then read in one go.
+ * Blocks that are requested ahead: eight, or more small ones up to a number of bytes. The next ones are requested together, so that
+ * neighbours in the store are read in one go: once half of them have come, or all where none had to be waited for.
  */
 const READAHEAD = { blocks: 8, bytes: 256 * 1024, maxBlocks: 64 };
+/** What a page has at most, but for its last block. */
+const PAGE = { blocks: 64, bytes: 64 * 1024 };
 /** Links after which other work of the process gets its turn. */
 const TURN_STEPS = 1024;
 
 /** Every block of the DAG below `root`, which comes first, each once. */
-export async function* walk(root: CID, options: WalkOptions): AsyncGenerator<WalkedBlock, void, undefined> {
+export const walk = (root: CID, options: WalkOptions): AsyncGenerator<WalkedBlock, void, undefined> =>
+  oneByOne(walkPages(root, options));
+
+/** As `walk`, in pages, each of which costs a promise: none is kept back while a block is waited for, or before a fault is told. */
+export async function* walkPages(
+  root: CID,
+  options: WalkOptions,
+): AsyncGenerator<readonly WalkedBlock[], void, undefined> {
   const { read, seen = new CidSet(), skipLeaves = false, lenient = false, failed, follows, buffers, signal } = options;
   const wanted = (cid: CID) => !(skipLeaves && cid.code === raw);
   const stack: CID[] = [root];
   // By key: a block that is linked several times is requested once.
   const asked = new Readahead<string, Uint8Array>(({ length }) => length);
+  let isAtHand = false;
+  const page = new Page();
 
   function requestAhead(): void {
     const small = Math.floor(READAHEAD.bytes / asked.bytesOf(0));
     const most = Math.max(READAHEAD.blocks, Math.min(READAHEAD.maxBlocks, small));
-    if (asked.size > most / 2) return;
+    if (asked.size > (isAtHand ? 0 : most / 2)) return;
     const coming = new Map<string, CID>();
     for (let at = stack.length - 1; at >= 0 && stack.length - at <= most; at -= 1) {
       const next = stack[at] as CID;
@@ -61,10 +73,13 @@ export async function* walk(root: CID, options: WalkOptions): AsyncGenerator<Wal
       if (wanted(next) && !asked.has(key) && !seen.has(next)) coming.set(key, next);
     }
     const here = small >= READAHEAD.blocks ? read.peek?.([...coming.values()]) : undefined;
+    isAtHand = here !== undefined;
     let at = 0;
     for (const [key, next] of coming) {
       const bytes = here?.[at++];
-      if ((bytes === undefined || !asked.hold(key, bytes)) && !asked.ask(key, 0, () => read(next))) return;
+      if (bytes !== undefined && asked.hold(key, bytes)) continue;
+      isAtHand = false;
+      if (!asked.ask(key, 0, () => read(next))) return;
     }
   }
 
@@ -75,32 +90,62 @@ export async function* walk(root: CID, options: WalkOptions): AsyncGenerator<Wal
       signal?.throwIfAborted();
       const reading = asked.size === 0 ? undefined : asked.take(keyOf(cid));
       if (!seen.add(cid)) continue;
-      if (!wanted(cid)) {
-        yield { cid, bytes: undefined };
-        continue;
-      }
-      const own = reading ?? read(cid);
-      requestAhead();
       let links: readonly CID[] = [];
-      try {
-        const bytes = own instanceof Promise ? await own : own;
-        const sought = linksIn(cid, bytes);
-        const found = sought instanceof Promise ? await sought.catch(orFault) : sought;
-        if (found instanceof NodeError) {
-          yield { cid, bytes };
-          if (!lenient) throw found;
-        } else {
-          links = follows?.(cid, bytes) === false ? [] : lasting(found, bytes, buffers);
-          yield { cid, bytes };
+      if (wanted(cid)) {
+        const own = reading ?? read(cid);
+        requestAhead();
+        if (own instanceof Promise) {
+          own.catch(() => {});
+          if (!page.isEmpty) yield page.take();
         }
-      } catch (error) {
-        if (failed === undefined || !(error instanceof NodeError)) throw error;
-        failed(cid, error);
+        try {
+          const bytes = own instanceof Promise ? await own : own;
+          const sought = linksIn(cid, bytes);
+          const found = sought instanceof Promise ? await sought.catch(orFault) : sought;
+          page.add({ cid, bytes });
+          if (!(found instanceof NodeError))
+            links = follows?.(cid, bytes) === false ? [] : lasting(found, bytes, buffers);
+          else if (!lenient) throw found;
+        } catch (error) {
+          if (!page.isEmpty) yield page.take();
+          if (failed === undefined || !(error instanceof NodeError)) throw error;
+          failed(cid, error);
+        }
+      } else {
+        page.add({ cid, bytes: undefined });
       }
+      if (page.isFull) yield page.take();
       for (let at = links.length - 1; at >= 0; at -= 1) stack.push(links[at] as CID);
     }
+    if (!page.isEmpty) yield page.take();
   } finally {
     asked.end();
+  }
+}
+
+/** Blocks that are given together. */
+class Page {
+  #blocks: WalkedBlock[] = [];
+  #bytes = 0;
+
+  get isEmpty(): boolean {
+    return this.#blocks.length === 0;
+  }
+
+  get isFull(): boolean {
+    return this.#blocks.length >= PAGE.blocks || this.#bytes >= PAGE.bytes;
+  }
+
+  add(block: WalkedBlock): void {
+    this.#blocks.push(block);
+    this.#bytes += block.bytes?.length ?? 0;
+  }
+
+  take(): readonly WalkedBlock[] {
+    const blocks = this.#blocks;
+    this.#blocks = [];
+    this.#bytes = 0;
+    return blocks;
   }
 }
 

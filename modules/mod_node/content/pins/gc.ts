@@ -5,7 +5,7 @@ import type { BlockService } from "../../storage/blockstore/block_service.ts";
 import { BufferPool } from "../../storage/blockstore/buffer_pool.ts";
 import { NodeError } from "../../util/errors.ts";
 import { nodeReader } from "../dag/reader.ts";
-import { type WalkOptions, walk } from "../dag/walk.ts";
+import { type WalkOptions, walkPages } from "../dag/walk.ts";
 import type { Pins } from "./pins.ts";
 
 export interface Removed {
@@ -126,9 +126,11 @@ export async function* present(
 
 /** The root as well. */
 async function* cidsBelow(root: CID, how: WalkOptions & Marking): AsyncGenerator<CID> {
-  for await (const { cid, bytes } of walk(root, { ...how, skipLeaves: true, lenient: true })) {
-    if (bytes !== undefined) how.buffers.release(bytes);
-    yield cid;
+  for await (const page of walkPages(root, { ...how, skipLeaves: true, lenient: true })) {
+    for (const { cid, bytes } of page) {
+      if (bytes !== undefined) how.buffers.release(bytes);
+      yield cid;
+    }
   }
 }
 

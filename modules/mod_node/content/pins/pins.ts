@@ -11,7 +11,7 @@ import type { MetadataStore, MetadataWriter } from "../../storage/metadata/store
 import type { SharedLock } from "../../util/async/shared_lock.ts";
 import { NodeError } from "../../util/errors.ts";
 import { nodeReader } from "../dag/reader.ts";
-import { walk } from "../dag/walk.ts";
+import { walk, walkPages } from "../dag/walk.ts";
 
 /** The kinds that are stored; indirect pins follow from recursive ones. */
 export type PinMode = "recursive" | "direct";
@@ -332,8 +332,9 @@ export class Pins {
             if (seen.add(root) && !unwanted.has(root)) yield root;
             continue;
           }
-          for await (const { cid } of walk(root, { read: walked, seen, signal, skipLeaves: true, lenient: true })) {
-            if (!unwanted.has(cid)) yield cid;
+          const how = { read: walked, seen, signal, skipLeaves: true, lenient: true };
+          for await (const blocks of walkPages(root, how)) {
+            for (const { cid } of blocks) if (!unwanted.has(cid)) yield cid;
           }
         }
         for (const bytes of here) if (bytes !== undefined) buffers.release(bytes);

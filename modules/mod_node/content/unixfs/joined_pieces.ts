@@ -1,4 +1,5 @@
 /** Small pieces of a body, joined. */
+import { writeVarint } from "../../formats/protobuf/varint.ts";
 import type { BufferPool } from "../../storage/blockstore/buffer_pool.ts";
 
 /** A piece that is as long needs no company. */
@@ -7,6 +8,9 @@ export const MAX_JOINED_BYTES = 32 * 1024;
 const ARRAY_BYTES = 64 * 1024;
 /** Milliseconds that they wait for others. */
 const MAX_HELD_MS = 500;
+
+/** The last one, which is copied. */
+const varint = new Uint8Array(10);
 
 export class JoinedPieces {
   readonly #buffers: BufferPool | undefined;
@@ -36,6 +40,10 @@ export class JoinedPieces {
     }
   }
 
+  addVarint(value: number): void {
+    this.add(varint.subarray(0, writeVarint(varint, 0, value)));
+  }
+
   #begin(): Uint8Array {
     if (this.#full.length === 0) this.#since = performance.now();
     this.#last = this.#buffers?.take(ARRAY_BYTES) ?? new Uint8Array(Buffer.allocUnsafeSlow(ARRAY_BYTES).buffer);
@@ -43,9 +51,14 @@ export class JoinedPieces {
     return this.#last;
   }
 
+  /** There is as much as goes out at once. */
+  get isFull(): boolean {
+    return this.#full.length > 0;
+  }
+
   /** It is time to send what is there. */
   get isDue(): boolean {
-    if (this.#full.length > 0) return true;
+    if (this.isFull) return true;
     if (this.#last === undefined) return false;
     return performance.now() - this.#since >= MAX_HELD_MS;
   }

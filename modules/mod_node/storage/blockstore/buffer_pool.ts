@@ -18,12 +18,13 @@ export function allocUnsafe(length: number): Uint8Array<ArrayBuffer> {
 
 /**
  * Reuses buffers: leaving them to the garbage collector costs more than reading the blocks does. Whoever reads into a
- * buffer releases it once, when its bytes are no longer used; a buffer that is never released is collected like any
- * other.
+ * buffer releases it once, when its bytes are no longer used, and so does each of those who share one; a buffer that is
+ * never released is collected like any other.
  */
 export class BufferPool {
   readonly #free = new Map<number, ArrayBuffer[]>();
-  readonly #lent = new WeakSet<ArrayBufferLike>();
+  /** How many have not released it. */
+  readonly #lent = new WeakMap<ArrayBufferLike, number>();
   /** Who reads into it wants each block as it is stored now, not as it was read a moment ago for somebody else. */
   readonly readsAnew: boolean;
   #bytes = 0;
@@ -32,14 +33,14 @@ export class BufferPool {
     this.readsAnew = readsAnew;
   }
 
-  /** See `allocUnsafe`. */
-  take(length: number): Uint8Array<ArrayBuffer> {
+  /** See `allocUnsafe`. It is taken back once as many as share it have released it. */
+  take(length: number, sharers = 1): Uint8Array<ArrayBuffer> {
     if (length < MIN_POOLED_BYTES || length > MAX_POOLED) return allocUnsafe(length);
     const capacity = Math.ceil(length / step) * step;
     let buffer = this.#free.get(capacity)?.pop();
     if (buffer === undefined) buffer = Buffer.allocUnsafeSlow(capacity).buffer;
     else this.#bytes -= capacity;
-    this.#lent.add(buffer);
+    this.#lent.set(buffer, sharers);
     return new Uint8Array(buffer, 0, length);
   }
 
@@ -50,7 +51,13 @@ export class BufferPool {
 
   /** Takes back a buffer that `take` gave, or a view of it. Other arrays are ignored. */
   release({ buffer }: Uint8Array): void {
-    if (!this.#lent.delete(buffer)) return;
+    const sharers = this.#lent.get(buffer);
+    if (sharers === undefined) return;
+    if (sharers > 1) {
+      this.#lent.set(buffer, sharers - 1);
+      return;
+    }
+    this.#lent.delete(buffer);
     const { byteLength } = buffer;
     forget(buffer);
     const free = this.#free.get(byteLength) ?? [];

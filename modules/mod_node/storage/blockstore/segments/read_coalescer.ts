@@ -32,6 +32,8 @@ const MAX_GAP = 256;
 const gapBytes = new Uint8Array(MAX_GAP);
 /** Bytes of an array that small blocks have in common, and of one read of such blocks. */
 const SHARED_BYTES = 128 * 1024;
+/** Bytes of such a read from which on they share a buffer of the pool, which is at most twice as long. */
+const MIN_SHARED_BUFFER = 32 * 1024;
 
 const endOf = ({ offset, length }: BytesLocation): number => offset + length;
 
@@ -67,7 +69,10 @@ export class ReadCoalescer {
     });
   }
 
-  /** Gives them to `give` at once, each with its index; those that the thread pool would have to read are left out. */
+  /**
+   * Gives them to `give` at once, each with its index; those that the thread pool would have to read are left out. Each is to be
+   * released to the pool once.
+   */
   readNow(
     blocks: readonly ({ readonly location: BytesLocation; readonly isKnown: boolean } | undefined)[],
     buffers: BufferPool | undefined,
@@ -82,8 +87,8 @@ export class ReadCoalescer {
     // Apart, so that one block that has to be waited for holds up none that is known.
     const known = wanted.filter(({ isKnown }) => isKnown);
     const others = known.length === wanted.length ? [] : wanted.filter(({ isKnown }) => !isKnown);
-    for (const run of runsOf(known)) if (!this.#readInline(run, this.#targetOf(run))) break;
-    for (const run of runsOf(others, MAX_UNKNOWN_BYTES)) if (!this.#readInline(run, this.#targetOf(run))) return;
+    for (const run of runsOf(known)) if (!this.#readInline(run, this.#pooledTargetOf(run))) break;
+    for (const run of runsOf(others, MAX_UNKNOWN_BYTES)) if (!this.#readInline(run, this.#pooledTargetOf(run))) return;
   }
 
   /**
@@ -112,6 +117,14 @@ export class ReadCoalescer {
 
   #targetOf(run: Run): Target {
     return isShared(run[0]) ? shared(run, this.#take(lengthOf(run))) : apart(run);
+  }
+
+  /** As `#targetOf`, in a buffer of the pool that all release, unless that would be far too long. */
+  #pooledTargetOf(run: Run): Target {
+    const length = lengthOf(run);
+    const { buffers } = run[0];
+    if (buffers === undefined || !isShared(run[0]) || length < MIN_SHARED_BUFFER) return this.#targetOf(run);
+    return shared(run, buffers.take(length, run.length));
   }
 
   /** At once, or when others have been read: what thousands of readers want is not allocated all at a time. */

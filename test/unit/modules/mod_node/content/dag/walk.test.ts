@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { CID } from "multiformats/cid";
-import { walk } from "#node/content/dag/walk.ts";
+import { walk, walkPages } from "#node/content/dag/walk.ts";
 import { raw } from "#node/formats/cid/codecs.ts";
 import { multihash, sha256 } from "#node/formats/cid/hashes.ts";
 import { encodePb } from "#node/formats/dag_pb/dag_pb.ts";
@@ -108,4 +108,37 @@ test("many small blocks are asked for together, each once, in the same order whi
     assert.equal(graph.reads.length + given, expected.length);
     assert.ok(most > 8 && most <= 64, `${most} together`);
   }
+});
+
+test("blocks at hand are given together, and none is kept back while another is waited for", async () => {
+  const graph = new Graph();
+  const leaves = await Promise.all(Array.from({ length: 100 }, (_, at) => graph.leaf(`leaf ${at}`)));
+  const root = await graph.node("root", leaves);
+  const late = leaves[60] as CID;
+  const { promise: arrival, resolve: arrive } = Promise.withResolvers<void>();
+  const read = Object.assign(
+    async (cid: CID) => {
+      if (cid.equals(late)) await arrival;
+      return graph.read(cid);
+    },
+    { peek: (cids: readonly CID[]) => cids.map((cid) => (cid.equals(late) ? undefined : Buffer.from("at hand"))) },
+  );
+  const pages = walkPages(root, { read });
+  const found: string[] = [];
+  let most = 0;
+  const gather = async (upTo: number) => {
+    while (found.length < upTo) {
+      const { value = [] } = await pages.next();
+      most = Math.max(most, value.length);
+      found.push(...value.map(({ cid }) => cid.toString()));
+    }
+  };
+  const expected = [root, ...leaves].map(String);
+  await gather(61);
+  assert.deepEqual(found, expected.slice(0, 61));
+  assert.ok(most > 8 && most <= 64, `${most} together`);
+  arrive();
+  await gather(101);
+  assert.deepEqual(found, expected);
+  assert.equal((await pages.next()).done, true);
 });

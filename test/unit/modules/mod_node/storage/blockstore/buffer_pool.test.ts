@@ -21,6 +21,21 @@ test("no two who read have the same memory, however often a buffer is given back
   assert.equal(new Set(taken.map(({ buffer }) => buffer)).size, 3);
 });
 
+test("memory that several share comes back once all of them have released it", () => {
+  const buffers = new BufferPool();
+  const shared = buffers.take(100_000, 3);
+  const isBack = () => {
+    const taken = buffers.take(100_000);
+    buffers.retain(taken);
+    return taken.buffer === shared.buffer;
+  };
+  buffers.release(shared.subarray(0, 10));
+  buffers.release(shared.subarray(10, 20));
+  assert.equal(isBack(), false);
+  buffers.release(shared.subarray(20, 30));
+  assert.equal(isBack(), true);
+});
+
 test("what is kept is not taken back, and what is not theirs is let alone", () => {
   const buffers = new BufferPool();
   const kept = buffers.take(100_000);

@@ -246,6 +246,38 @@ test("small blocks that were read before are there at once, also beside one that
   assert.deepEqual(await store.get(unread.cid, buffers), unread.bytes);
 });
 
+test("the memory of small blocks that are given at once serves again once all of them were released", async (t) => {
+  const store = await openSegmentStore(folder(), { verifyOnRead: true });
+  t.after(() => store.close());
+  const blocks = samples(10, 4096);
+  await store.put(blocks);
+  await store.sync();
+  const buffers = new BufferPool();
+  const cids = blocks.map(({ cid }) => cid);
+  for (const cid of [...cids, ...cids]) await store.get(cid, buffers);
+  const peeked = async () => {
+    let found: readonly (Uint8Array | undefined)[] = [];
+    await eventually("they are at hand", async () => {
+      await nextTurn();
+      found = store.peek(cids, buffers);
+      return !found.includes(undefined);
+    });
+    assert.deepEqual(
+      found,
+      blocks.map(({ bytes }) => bytes),
+    );
+    return found as readonly Uint8Array[];
+  };
+  const [kept, ...others] = (await peeked()) as [Uint8Array, ...Uint8Array[]];
+  for (const bytes of others) buffers.release(bytes);
+  const before = kept.slice();
+  const next = await peeked();
+  assert.deepEqual(kept, before, "one of them is still in use");
+  for (const bytes of next) buffers.release(bytes);
+  const again = await peeked();
+  assert.ok(again[0]?.buffer === next[0]?.buffer);
+});
+
 test("a small block that was read is given without a promise; damaged and removed it is not", async (t) => {
   const at = folder();
   const store = await openSegmentStore(at, { verifyOnRead: true });
