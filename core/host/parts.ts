@@ -88,6 +88,7 @@ export function assemble(deps: HostPartsDeps): HostParts {
     find: (name, asking) => modules.dependencyOf(asking, name),
     listening: () => ports.listening(),
     states: () => modules.states(),
+    awaits: () => modules.late().length > 0,
     tls: () => certificates.options(),
     serves: options.listen !== false,
     failed: (owner, step, error) => quarantine.failed(owner as Instance, step, error),

@@ -1,3 +1,4 @@
+import { ReadStream } from "node:fs";
 import type { OutgoingHttpHeaders, ServerResponse } from "node:http";
 import type { HttpRequest, HttpResponse, PooledBody, ResponseFields, ResponseHeaders } from "../types.ts";
 import { piecesOf } from "../util/body_stream.ts";
@@ -7,6 +8,7 @@ import { bodyRemedy, kindOf } from "./answer_fault.ts";
 import { addDefault, type DefaultHeaders, isNamed, namedValue } from "./default_headers.ts";
 import { EventBody } from "./event_body.ts";
 import type { NodeResponse } from "./node_messages.ts";
+import { filePieces } from "./patches/node/file_pieces.ts";
 import { collectHeaders, cookiesOf, countWrites, pourHeaders } from "./raw_response.ts";
 import { sendFile } from "./send_file.ts";
 import { discard, type Outlet, pump } from "./stream.ts";
@@ -300,8 +302,10 @@ export class Response implements HttpResponse {
       this.#exchange.end();
       return;
     }
-    this.#flushHead();
-    pump(this.#exchange, source, length === undefined ? undefined : Number(length))
+    const file = source instanceof ReadStream && length !== undefined ? filePieces(source, Number(length)) : undefined;
+    // What an opened file has is there soon, and goes out with the head.
+    if (file === undefined) this.#flushHead();
+    pump(this.#exchange, file ?? source, length === undefined ? undefined : Number(length))
       .then(() => {
         if (this.#exchange.gone) return;
         if (announced.length > 0 && this.trailers !== undefined) this.#addTrailers();

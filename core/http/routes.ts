@@ -27,6 +27,7 @@ export interface Resolution {
 /** Longer paths and methods are matched each time; the memory of matches stays bounded. */
 const MAX_REMEMBERED_PATH = 256;
 const MAX_REMEMBERED_METHOD = 16;
+/** Of paths that no route names, and of those that routes do where there are not more of them. */
 const MAX_REMEMBERED = 4096;
 
 /**
@@ -83,9 +84,9 @@ class HostRoutes {
   readonly #longestBase: number;
   readonly #layers: Layers;
   /** By raw path. */
-  readonly #memo = new Memo();
+  readonly #memo: Memo;
   /** By the longest prefix that is routed with all that is below it: of paths that no other route knows. */
-  readonly #memoBelow = new Memo();
+  readonly #memoBelow = new Memo(MAX_REMEMBERED);
   readonly #exact: ReadonlySet<string>;
   readonly #open: ReadonlySet<string>;
   readonly #longestOpen: number;
@@ -98,6 +99,8 @@ class HostRoutes {
     // Nothing is below a prefix that ends in a slash: paths have no two in a row.
     const isBelow = (route: Route) => isOpen(route) && !route.prefix.endsWith("/");
     this.#exact = new Set(routes.filter((route) => !isBelow(route)).map(({ prefix }) => prefix));
+    // Room for all that is routed, and for other spellings and methods of it.
+    this.#memo = new Memo(Math.max(MAX_REMEMBERED, 2 * this.#exact.size));
     this.#open = new Set(routes.filter(isBelow).map(({ prefix }) => prefix));
     this.#longestOpen = this.#open.values().reduce((longest, { length }) => Math.max(longest, length), 0);
   }
@@ -187,7 +190,12 @@ function movedTo(resolution: Resolution, path: string): Resolution {
 /** Resolutions by method and path, within bounds. */
 class Memo {
   readonly #byMethod = new Map<string, Map<string, Resolution>>();
+  readonly #most: number;
   #size = 0;
+
+  constructor(most: number) {
+    this.#most = most;
+  }
 
   get(method: string, path: string): Resolution | undefined {
     return this.#byMethod.get(method)?.get(path);
@@ -195,7 +203,7 @@ class Memo {
 
   set(method: string, path: string, resolution: Resolution): Resolution {
     if (path.length > MAX_REMEMBERED_PATH || method.length > MAX_REMEMBERED_METHOD) return resolution;
-    if (this.#size >= MAX_REMEMBERED) {
+    if (this.#size >= this.#most) {
       this.#byMethod.clear();
       this.#size = 0;
     }

@@ -70,7 +70,7 @@ export function environmentOf(module: Module): HttpEnvironment {
     fire: (event, data, host) => module.fire_event(event, data, host),
     announce: (event, data, host) => module.announce_event(event, data, host),
     hasHooks: (event) => module.has_hooks(event),
-    isAwaited: () => module.modules().some((state) => state.is_late === true),
+    isAwaited: () => module.awaits_modules(),
     tokens: module.tokens,
     log: module.log,
   };

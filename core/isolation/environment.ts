@@ -115,6 +115,7 @@ export function environmentFor(
     },
     listening: () => task.listening,
     states: () => task.states,
+    awaits: () => task.states.some((state) => state.is_late === true),
     tls: () => {
       throw refuse("have the certificates", "serve TLS in a module that is not isolated");
     },

@@ -343,6 +343,10 @@ export class ModuleApi implements Module {
     return this.#context.states();
   }
 
+  awaits_modules(): boolean {
+    return this.#context.awaits();
+  }
+
   serves(): boolean {
     return this.#context.serves;
   }

@@ -48,6 +48,8 @@ export interface ModuleContext {
   find(name: string, asking: Dependent): Dependency | undefined;
   listening(): readonly ListeningPort[];
   states(): readonly ModuleState[];
+  /** One of them is late. */
+  awaits(): boolean;
   tls(): ReturnType<Certificates["options"]>;
   readonly tokens: Tokens;
   /** The host opens ports. */

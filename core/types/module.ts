@@ -206,6 +206,8 @@ export interface ModuleObject {
   listening(): readonly ListeningPort[];
   /** State of every module of the server. */
   modules(): readonly ModuleState[];
+  /** Modules are to come that lack something which comes by itself: one of `modules()` has `is_late`, told at little cost. */
+  awaits_modules(): boolean;
   /** False where modules are only looked at (`modhost check`) or called without ports: touch nothing outside while loading. */
   serves(): boolean;
   /** The running server: for modules that operate it. */

@@ -119,6 +119,19 @@ describe("the route table", () => {
       assert.deepEqual(tried(routes, "GET", `/a/${index}`), [`a /a/* (${index})`]);
   });
 
+  test("what was found for a route is found again at once, however many routes there are", () => {
+    const paths = Array.from({ length: 10_000 }, (_, at) => `/x${at}`);
+    const routes = table(
+      mount(
+        "a",
+        "/a",
+        paths.map((path) => `GET ${path}`),
+      ),
+    );
+    const first = paths.map((path) => routes.resolve("*", "GET", `/a${path}`));
+    for (const [at, path] of paths.entries()) assert.equal(routes.resolve("*", "GET", `/a${path}`), first[at], path);
+  });
+
   test("an app with keys that cannot be served is refused, and all of them are named", () => {
     assert.throws(() => mount("a", "/a", ["/x", "GET /y", "GTE /z"]), {
       code: "ROUTE_INVALID",

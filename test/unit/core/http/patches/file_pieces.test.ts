@@ -1,0 +1,96 @@
+/** Opened files are sent from memory that serves again, where their streams are as Node makes them. */
+import assert from "node:assert/strict";
+import { once } from "node:events";
+import fs, { createReadStream, fstatSync, type ReadStream } from "node:fs";
+import { mkdtemp, open, rm, writeFile } from "node:fs/promises";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { after, before, test } from "node:test";
+import { filePieces } from "#core/http/patches/node/file_pieces.ts";
+import type { PooledBody } from "#core/types.ts";
+
+const content = Buffer.from(Array.from({ length: 200_000 }, (_, at) => at % 251));
+let folder: string;
+let path: string;
+
+before(async () => {
+  folder = await mkdtemp(join(tmpdir(), "modhost-pieces-"));
+  path = join(folder, "file");
+  await writeFile(path, content);
+});
+after(() => rm(folder, { recursive: true }));
+
+async function opened(stream: ReadStream): Promise<ReadStream> {
+  if (stream.pending) await once(stream, "open");
+  return stream;
+}
+
+/** All of it, each piece given back as soon as it was copied. */
+async function bytesOf(body: PooledBody): Promise<{ bytes: Buffer; memory: Set<unknown> }> {
+  const copies: Buffer[] = [];
+  const memory = new Set<unknown>();
+  for await (const piece of body as AsyncIterable<Uint8Array>) {
+    copies.push(Buffer.from(piece));
+    memory.add(piece.buffer);
+    body.release(piece);
+  }
+  return { bytes: Buffer.concat(copies), memory };
+}
+
+test("all of a file comes, in memory that serves again, and the file is closed behind it", async () => {
+  const stream = await opened(createReadStream(path));
+  const { fd } = stream as unknown as { fd: number };
+  const body = filePieces(stream, content.length);
+  assert.ok(body !== undefined);
+  const { bytes, memory } = await bytesOf(body);
+  assert.ok(bytes.equals(content));
+  assert.equal(memory.size, 1);
+  if (!stream.closed) await once(stream, "close");
+  assert.throws(() => fstatSync(fd), { code: "EBADF" });
+});
+
+test("a stream of a part of a file gives that part, and no more than it has", async () => {
+  for (const [start, end, wanted] of [
+    [10, 149_999, 149_990],
+    [10, 19, 5],
+    [10, 19, 500],
+  ] as const) {
+    const body = filePieces(await opened(createReadStream(path, { start, end })), wanted);
+    assert.ok(body !== undefined);
+    const { bytes } = await bytesOf(body);
+    assert.ok(bytes.equals(content.subarray(start, Math.min(end + 1, start + wanted))));
+  }
+});
+
+test("a file that has become shorter ends where it ends", async () => {
+  const body = filePieces(await opened(createReadStream(path)), content.length + 10);
+  assert.ok(body !== undefined);
+  assert.equal((await bytesOf(body)).bytes.length, content.length);
+});
+
+test("one that is not read to its end, or not at all, is closed", async () => {
+  for (const pieces of [0, 1]) {
+    const stream = await opened(createReadStream(path));
+    const iterator = filePieces(stream, content.length)?.[Symbol.asyncIterator]();
+    for (let at = 0; at < pieces; at += 1) await iterator?.next();
+    await iterator?.return?.();
+    if (!stream.closed) await once(stream, "close");
+  }
+});
+
+test("a stream that others read or wait for, or that is none of Node's own, stays as it is", async () => {
+  const made: readonly (() => ReadStream | Promise<ReadStream>)[] = [
+    async () => (await opened(createReadStream(path))).on("end", () => undefined),
+    async () => (await opened(createReadStream(path))).resume(),
+    () => opened(createReadStream(path, "utf8")),
+    () => opened(createReadStream(path, { fs: { ...fs } })),
+    async () => (await open(path)).createReadStream(),
+    () => createReadStream(path),
+  ];
+  for (const [at, make] of made.entries()) {
+    const stream = await make();
+    assert.equal(filePieces(stream, content.length), undefined, `stream ${at}`);
+    stream.on("error", () => undefined).destroy();
+    if (!stream.closed) await once(stream, "close");
+  }
+});
