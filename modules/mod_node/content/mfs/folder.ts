@@ -2,7 +2,7 @@
 import type { CID } from "multiformats/cid";
 import { dagPb, raw } from "../../formats/cid/codecs.ts";
 import { type PbLink, pbData } from "../../formats/dag_pb/dag_pb.ts";
-import { decodeUnixfs, type ModeAndTime } from "../../formats/unixfs/format.ts";
+import { decodeUnixfs, type ModeAndTime, type Unixfs } from "../../formats/unixfs/format.ts";
 import { failure, NodeError } from "../../util/errors.ts";
 import type { ReadBlock } from "../dag/reader.ts";
 import type { BlockSink, Built, CidSettings } from "../unixfs/build.ts";
@@ -46,13 +46,19 @@ export const isMissing = (error: unknown): boolean => error instanceof NodeError
 
 /** The kind of entry that a block makes. @throws NodeError for a block that MFS cannot hold */
 export function kindOf(cid: CID, bytes: Uint8Array): "directory" | "file" {
-  if (cid.code === raw) return "file";
-  if (cid.code !== dagPb) throw new NodeError("unrecognized node type in cache node");
-  const { type } = decodeUnixfs(pbData(bytes) ?? new Uint8Array());
-  if (type === "Directory" || type === "HAMTShard") return "directory";
-  if (type === "Metadata") throw new NodeError("not yet implemented");
-  return "file";
+  return cid.code === raw ? "file" : kindIn(entryIn(cid, bytes));
 }
+
+/** What a block that is not raw says. @throws as `kindOf` */
+export function entryIn(cid: CID, bytes: Uint8Array): Unixfs {
+  if (cid.code !== dagPb) throw new NodeError("unrecognized node type in cache node");
+  const unixfs = decodeUnixfs(pbData(bytes) ?? new Uint8Array());
+  if (unixfs.type === "Metadata") throw new NodeError("not yet implemented");
+  return unixfs;
+}
+
+export const kindIn = ({ type }: Unixfs): "directory" | "file" =>
+  type === "Directory" || type === "HAMTShard" ? "directory" : "file";
 
 export class Folder {
   readonly name: string;

@@ -2,15 +2,15 @@
 import type { CID } from "multiformats/cid";
 import { dagPb, raw } from "../../formats/cid/codecs.ts";
 import { cumulativeSize, decodePb, type PbLink, pbData } from "../../formats/dag_pb/dag_pb.ts";
-import { scanNode } from "../../formats/dag_pb/scan_links.ts";
+import { scanPages } from "../../formats/dag_pb/scan_links.ts";
 import { decodeUnixfs, type ModeAndTime, type Unixfs } from "../../formats/unixfs/format.ts";
 import { oneByOne } from "../../util/async/one_by_one.ts";
 import { NodeError } from "../../util/errors.ts";
 import type { ReadBlock } from "../dag/reader.ts";
-import { alone, type Describing, described } from "../unixfs/children.ts";
+import { type Describing, described } from "../unixfs/children.ts";
 import { entryPages } from "../unixfs/list.ts";
 import { fileSize, type UnixfsNode, unixfsNode } from "../unixfs/node.ts";
-import { kindOf } from "./folder.ts";
+import { entryIn, kindIn, type kindOf } from "./folder.ts";
 import { PlainDirectory } from "./plain_directory.ts";
 
 export type Kind = ReturnType<typeof kindOf>;
@@ -63,20 +63,24 @@ function sizeOf(unixfs: Unixfs): number {
 
 /** Describes a block as an entry. @throws NodeError for a block that MFS cannot hold */
 export function describe(name: string, cid: CID, bytes: Uint8Array): Entry {
-  const kind = kindOf(cid, bytes);
-  if (cid.code === raw) return { name, cid, kind, size: bytes.length };
-  return { name, cid, kind, size: sizeOf(decodeUnixfs(pbData(bytes) ?? nothing)) };
+  if (cid.code === raw) return { name, cid, kind: "file", size: bytes.length };
+  const unixfs = entryIn(cid, bytes);
+  return { name, cid, kind: kindIn(unixfs), size: sizeOf(unixfs) };
 }
 
 /** The links of a directory in order, in pages; only the blocks of the directory itself are held in memory. */
-export function linkPages(cid: CID, bytes: Uint8Array, read: ReadBlock): AsyncIterable<readonly PbLink[]> {
-  const { type } = decodeUnixfs(pbData(bytes) ?? nothing);
-  if (type === "HAMTShard") return entryPages(unixfsNode(cid, bytes) as UnixfsNode, read);
-  const node = scanNode(bytes);
-  return node === undefined ? inPages(new PlainDirectory(bytes).links()) : alone(node.links);
+export async function* linkPages(
+  cid: CID,
+  bytes: Uint8Array,
+  read: ReadBlock,
+): AsyncGenerator<readonly PbLink[], void, undefined> {
+  const scanned = scanPages(bytes, PAGE_LINKS);
+  const { type } = decodeUnixfs((scanned === undefined ? pbData(bytes) : scanned.data) ?? nothing);
+  if (type === "HAMTShard") yield* entryPages(unixfsNode(cid, bytes) as UnixfsNode, read);
+  else yield* scanned?.pages ?? inPages(new PlainDirectory(bytes).links());
 }
 
-async function* inPages(links: Iterable<PbLink>): AsyncGenerator<readonly PbLink[]> {
+function* inPages(links: Iterable<PbLink>): Generator<readonly PbLink[]> {
   let page: PbLink[] = [];
   for (const link of links) {
     if (page.push(link) < PAGE_LINKS) continue;

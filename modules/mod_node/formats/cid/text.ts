@@ -56,6 +56,18 @@ function multihashOf(text: string): Uint8Array {
 
 /** Decodes a CID that takes all of the bytes. */
 export function castCid(bytes: Uint8Array): CID {
+  const at = bytes.length - sha256Length - 2;
+  // Nearly all are of SHA-256, of version 0 or of version 1 with a codec of one byte: many are read at once.
+  if ((at === 0 || (at === 2 && isShortHead(bytes))) && bytes[at] === sha256Code && bytes[at + 1] === sha256Length) {
+    const digest = new Digest(sha256Code, sha256Length, bytes.subarray(at + 2), at === 0 ? bytes : bytes.subarray(at));
+    return at === 0 ? new CID(0, dagPb, digest, bytes) : new CID(1, bytes[1] as number, digest, bytes);
+  }
+  return castAny(bytes);
+}
+
+const isShortHead = (bytes: Uint8Array): boolean => bytes[0] === 1 && (bytes[1] as number) < 0x80;
+
+function castAny(bytes: Uint8Array): CID {
   const [version, codec, from] = head(bytes);
   const [code, length, at] = multihashHead(bytes, from);
   const end = at + length;

@@ -15,20 +15,86 @@ const text = new TextDecoder("utf-8", { ignoreBOM: true });
  */
 export function scanLinks(bytes: Uint8Array): readonly CID[] | undefined {
   const cids: CID[] = [];
-  return scan(bytes, (cid) => cids.push(cid)) === undefined ? undefined : cids;
+  const found = scan(bytes, (link) => {
+    const cid = cidIn(bytes, link);
+    if (cid !== undefined) cids.push(cid);
+    return cid !== undefined;
+  });
+  return found === undefined ? undefined : cids;
 }
 
 /** As `scanLinks`, all of the node. Undefined also where a name is not UTF-8: it may have another place in the order as a text. */
 export function scanNode(bytes: Uint8Array): PbNode | undefined {
   const links: PbLink[] = [];
-  let isText = true;
-  const found = scan(bytes, (cid, from, to, size) => {
-    const name = nameIn(bytes, from, to);
-    isText &&= name !== undefined;
-    links.push({ cid, name: name ?? "", size });
+  const found = scan(bytes, (link) => addLink(links, bytes, link));
+  if (found === undefined || found.fields > 1) return undefined;
+  return { data: dataIn(bytes, found), links };
+}
+
+const dataIn = (bytes: Uint8Array, { fields, from, to }: DataField): Uint8Array | undefined =>
+  fields === 0 ? undefined : bytes.subarray(from, to);
+
+export interface PagedNode extends Pick<PbNode, "data"> {
+  readonly pages: Iterable<readonly PbLink[]>;
+}
+
+/**
+ * The links of `scanNode`, some at a time: none is made before it is asked for, so that of a large directory only those are in memory that
+ * somebody is busy with. Undefined where `scanNode` is.
+ */
+export function scanPages(bytes: Uint8Array, pageLinks: number): PagedNode | undefined {
+  const starts: number[] = [];
+  let count = 0;
+  const found = scan(bytes, (link) => {
+    if (count % pageLinks === 0) starts.push(link.from);
+    count += 1;
+    return isCommonCid(bytes, link) ? isText(bytes, link) : addLink([], bytes, link);
   });
-  if (found === undefined || found.fields > 1 || !isText) return undefined;
-  return { data: found.fields === 0 ? undefined : bytes.subarray(found.from, found.to), links };
+  if (found === undefined || found.fields > 1) return undefined;
+  return { data: dataIn(bytes, found), pages: pagesFrom(bytes, starts) };
+}
+
+function* pagesFrom(bytes: Uint8Array, starts: readonly number[]): Generator<readonly PbLink[], void, undefined> {
+  for (const [page, start] of starts.entries()) {
+    const links: PbLink[] = [];
+    const some = bytes.subarray(start, starts[page + 1]);
+    scan(some, (link) => addLink(links, some, link));
+    yield links;
+  }
+}
+
+/** False for one that is no CID, or whose name is no text. */
+function addLink(links: PbLink[], bytes: Uint8Array, link: ScannedLink): boolean {
+  const cid = cidIn(bytes, link);
+  const name = nameIn(bytes, link.nameFrom, link.nameTo);
+  if (cid === undefined || name === undefined) return false;
+  links.push({ cid, name, size: link.size });
+  return true;
+}
+
+function cidIn(bytes: Uint8Array, { hashFrom, hashTo }: ScannedLink): CID | undefined {
+  try {
+    return castCid(bytes.subarray(hashFrom, hashTo));
+  } catch {
+    return undefined;
+  }
+}
+
+const SHA256_CODE = 0x12;
+const SHA256_BYTES = 32;
+
+/** Whether it is one of SHA-256, as nearly all are; of version 1 with a codec of one byte. */
+function isCommonCid(bytes: Uint8Array, { hashFrom, hashTo }: ScannedLink): boolean {
+  const at = hashTo - SHA256_BYTES - 2;
+  if (bytes[at] !== SHA256_CODE || bytes[at + 1] !== SHA256_BYTES) return false;
+  return at === hashFrom || (at === hashFrom + 2 && bytes[hashFrom] === 1 && (bytes[hashFrom + 1] as number) < 0x80);
+}
+
+function isText(bytes: Uint8Array, { nameFrom, nameTo }: ScannedLink): boolean {
+  for (let at = nameFrom; at < nameTo; at += 1) {
+    if ((bytes[at] as number) >= 0x80) return nameIn(bytes, nameFrom, nameTo) !== undefined;
+  }
+  return true;
 }
 
 const MAX_JOINED = 16;
@@ -56,11 +122,19 @@ interface DataField {
   readonly to: number;
 }
 
-/** Gives each link, with the bounds of its name, until it meets what it does not know: then undefined. */
-function scan(
-  bytes: Uint8Array,
-  take: (cid: CID, nameFrom: number, nameTo: number, size: number) => void,
-): DataField | undefined {
+/** Where the parts of a link stand; the same object for each link of a node. */
+interface ScannedLink {
+  from: number;
+  hashFrom: number;
+  hashTo: number;
+  nameFrom: number;
+  nameTo: number;
+  size: number;
+}
+
+/** Gives each link, until it meets what it does not know, or `take` does not: then undefined. */
+function scan(bytes: Uint8Array, take: (link: ScannedLink) => boolean): DataField | undefined {
+  const link: ScannedLink = { from: 0, hashFrom: 0, hashTo: 0, nameFrom: 0, nameTo: 0, size: 0 };
   let at = 0;
   /** The end of what is being read: of the node, or of one link. */
   let end = bytes.length;
@@ -97,12 +171,13 @@ function scan(
       fields += 1;
       continue;
     }
+    link.from = at;
     const from = field(NODE_LINKS_TAG);
     if (from < 0) return undefined;
     end = at;
     at = from;
     const hashFrom = field(LINK_HASH_TAG);
-    const hashEnd = at;
+    const hashTo = at;
     const nameFrom = hashFrom < 0 ? -1 : field(LINK_NAME_TAG);
     const nameTo = at;
     if (nameFrom < 0 || isLess(bytes, nameFrom, nameTo, lastFrom, lastTo)) return undefined;
@@ -112,13 +187,12 @@ function scan(
     at += 1;
     const size = varint();
     if (size < 0 || at !== end) return undefined;
-    let cid: CID;
-    try {
-      cid = castCid(bytes.subarray(hashFrom, hashEnd));
-    } catch {
-      return undefined;
-    }
-    take(cid, nameFrom, nameTo, size);
+    link.hashFrom = hashFrom;
+    link.hashTo = hashTo;
+    link.nameFrom = nameFrom;
+    link.nameTo = nameTo;
+    link.size = size;
+    if (!take(link)) return undefined;
   }
   return { fields, from: dataFrom, to: dataTo };
 }

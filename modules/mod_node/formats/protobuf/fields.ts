@@ -28,14 +28,18 @@ export class FieldReader {
   field = 0;
   /** The value of a varint field; exact up to 2^53, beyond it use `integer`. */
   number = 0;
-  /** The value of a length-delimited field: a view of the message. */
-  bytes: Uint8Array = empty;
   #valueAt = 0;
   #wire = wireVarint;
 
   constructor(bytes: Uint8Array, message?: Message) {
     this.#bytes = bytes;
     this.#message = message;
+  }
+
+  /** The value of a length-delimited field: a view of the message. Empty for any other field. */
+  get bytes(): Uint8Array {
+    if (this.#wire !== wireBytes || this.#valueAt === this.#at) return empty;
+    return this.#bytes.subarray(this.#valueAt, this.#at);
   }
 
   /** Where the field that was read last ends. */
@@ -52,10 +56,10 @@ export class FieldReader {
     this.#check(wire);
     this.#wire = wire;
     this.number = 0;
-    this.bytes = empty;
+    const length = wire === wireBytes ? this.#varint() : 0;
     this.#valueAt = this.#at;
     if (wire === wireVarint) this.number = this.#varint();
-    else if (wire === wireBytes) this.bytes = this.#take(this.#varint());
+    else if (wire === wireBytes) this.#pass(length);
     else this.#skip(wire);
     return true;
   }
@@ -90,10 +94,10 @@ export class FieldReader {
   #skip(wire: number): void {
     let depth = 0;
     for (let next = wire; ; next = this.#varint() % 8) {
-      if (next === wireFixed64) this.#take(8);
-      else if (next === wireFixed32) this.#take(4);
+      if (next === wireFixed64) this.#pass(8);
+      else if (next === wireFixed32) this.#pass(4);
       else if (next === wireVarint) this.#varint();
-      else if (next === wireBytes) this.#take(this.#varint());
+      else if (next === wireBytes) this.#pass(this.#varint());
       else if (next === wireGroup) depth += 1;
       else if (next === wireGroupEnd) depth -= 1;
       else throw new NodeError(`proto: illegal wireType ${next}`);
@@ -117,14 +121,11 @@ export class FieldReader {
     throw new NodeError("proto: integer overflow");
   }
 
-  #take(length: number): Uint8Array {
-    if (length === 0) return empty;
+  #pass(length: number): void {
     if (length >= 2 ** 63) throw new NodeError("proto: negative length found during unmarshaling");
     const end = this.#at + length;
     if (end > this.#bytes.length) throw new NodeError("unexpected EOF");
-    const taken = this.#bytes.subarray(this.#at, end);
     this.#at = end;
-    return taken;
   }
 }
 

@@ -115,8 +115,9 @@ function timeBytes({ seconds, nanoseconds }: UnixTime): Uint8Array {
 
 /** Each size is a field of its own; other writers pack all of them into one field. */
 function readSizes(reader: FieldReader, into: number[]): void {
-  if (reader.bytes.length === 0) into.push(reader.number);
-  else for (let at = 0; at < reader.bytes.length; ) at = readPacked(reader.bytes, at, into);
+  const { bytes } = reader;
+  if (bytes.length === 0) into.push(reader.number);
+  else for (let at = 0; at < bytes.length; ) at = readPacked(bytes, at, into);
 }
 
 function readPacked(bytes: Uint8Array, from: number, into: number[]): number {

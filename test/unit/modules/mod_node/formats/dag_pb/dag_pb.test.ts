@@ -12,6 +12,7 @@ import {
   parsePb,
   pbLinks,
 } from "#node/formats/dag_pb/dag_pb.ts";
+import { scanNode, scanPages } from "#node/formats/dag_pb/scan_links.ts";
 import { NodeError } from "#node/util/errors.ts";
 
 const sha256 = hashNamed("sha2-256") as NonNullable<ReturnType<typeof hashNamed>>;
@@ -128,6 +129,8 @@ test("a node in canonical form is read as any other, whatever is changed in its 
           shown(() => decodePb(bytes.subarray(0, at))),
           shown(() => parsePb(bytes.subarray(0, at))),
         );
+        const paged = scanPages(bytes, 2);
+        assert.deepEqual(paged && { data: paged.data, links: [...paged.pages].flat() }, scanNode(bytes));
       }
     }
   }
