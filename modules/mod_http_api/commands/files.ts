@@ -1,6 +1,6 @@
 /** The mutable namespace (MFS). */
 
-import { cidWriter, compareNames, type FilesLsEntry, goJsonText, type WriteCid } from "modhost/node";
+import { cidWriter, compareNames, type FilesListing, type FilesLsEntry, goJsonText, type WriteCid } from "modhost/node";
 import {
   type AnyCall,
   type Argument,
@@ -70,8 +70,8 @@ export const changing = ({
 class EntryListing extends Listing<FilesLsEntry> {
   readonly #write: WriteCid;
 
-  constructor(pages: AsyncIterable<readonly FilesLsEntry[]>, write: WriteCid) {
-    super("Entries", pages);
+  constructor({ pages, name }: FilesListing, write: WriteCid) {
+    super("Entries", pages, name);
     this.#write = write;
   }
 
@@ -156,9 +156,9 @@ export const commands = {
     returns: value(fields("filesLsOutput", { Entries: nullable([lsEntry]) })),
     async run({ node, arguments: { path }, options: { long = false }, signal, offline, cidText }) {
       const write = cidText();
-      const { type, pages } = await node.files.listing(path, { long, signal, offline });
+      const listing = await node.files.listing(path, { long, signal, offline });
       // Like the reference, write the CIDs of directory entries in their own base, ignoring the requested one.
-      return new EntryListing(pages, type === "file" ? write : cidWriter({}));
+      return new EntryListing(listing, listing.type === "file" ? write : cidWriter({}));
     },
     text({ Entries }, { options: { U, long } }) {
       const entries = Entries ?? [];

@@ -104,15 +104,16 @@ class PinListing extends Listing<SortedPin | undefined> {
   override async *json(
     pages: AsyncIterable<readonly (SortedPin | undefined)[]>,
   ): AsyncGenerator<string, void, undefined> {
-    let between = '{"Keys":{';
+    let text = '{"Keys":{';
+    let between = "";
     for await (const page of pages) {
-      let text = "";
       for (const pin of page) {
         text +=
           pin === undefined ? '},"PinLsList":{"Keys":{' : `${between}${goJson(pin.text)}:{"Type":${goJson(pin.type)}}`;
         between = pin === undefined ? "" : ",";
       }
       yield text;
+      text = "";
     }
     yield "}}}";
   }

@@ -24,6 +24,7 @@ import { commandTrace } from "./command_trace.ts";
 import { waitingList } from "./config_waits.ts";
 import { type Cors, copiedHeaders } from "./cors.ts";
 import type { CommandFigures } from "./figures.ts";
+import { KeptAnswers } from "./kept_answers.ts";
 import { plain, respond, serverHeaders } from "./respond.ts";
 import { closedPath, opened } from "./token_scopes.ts";
 
@@ -52,6 +53,7 @@ const partLimits = { parts: Number.POSITIVE_INFINITY, header_bytes: 64 * 1024 };
 
 export class Api {
   readonly #settings: ApiSettings;
+  readonly #kept = new KeptAnswers();
 
   constructor(settings: ApiSettings) {
     this.#settings = settings;
@@ -147,6 +149,7 @@ export class Api {
       encoder,
       headers,
       response: run.event.response,
+      kept: this.#kept,
       eager: isCommand(entry) && entry.eager === true,
       ahead:
         isCommand(entry) && entry.file !== undefined && parsed.hasBody

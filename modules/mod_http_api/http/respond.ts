@@ -5,6 +5,7 @@ import { type AnyCall, Bytes, type BytesOptions, Listing } from "../rpc/command.
 import { type Encoder, failureOf } from "../rpc/encodings.ts";
 import type { Level, LevelTraits } from "../rpc/levels.ts";
 import { Ahead, type AheadDeps } from "./ahead.ts";
+import type { KeptAnswers } from "./kept_answers.ts";
 
 const streamError = "X-Stream-Error";
 const announced = "X-Stream-Output, X-Chunked-Output, X-Content-Length";
@@ -31,6 +32,7 @@ export interface Running {
   readonly encoder: Encoder;
   readonly headers: ResponseHeaders;
   readonly response: HttpResponse;
+  readonly kept: KeptAnswers;
   /** Send the headers before the first value. */
   readonly eager: boolean;
   /** For a command that reads the body of the request while it answers. */
@@ -114,30 +116,46 @@ function valueAnswer(running: Running, value: unknown): ResponseFields {
 const listedAtOnce = 4096;
 
 async function listingAnswer(running: Running, listing: Listing<unknown>): Promise<ResponseFields> {
-  const { encoder } = running;
-  const iterator = listing.pages[Symbol.asyncIterator]();
-  const first: (readonly unknown[])[] = [];
+  const { encoder, kept } = running;
+  if (encoder.listing === undefined)
+    return wholeAnswer(running, listing, (await Array.fromAsync(listing.pages)).flat());
+  const headers = { content_type: encoder.type };
+  const known = listing.name === undefined ? undefined : kept.find(listing.name);
+  if (known !== undefined) return streamed(running, headers, goingOn([...known]), asIs);
   let count = 0;
-  let next = await iterator.next();
-  for (; next.done !== true && (count < listedAtOnce || !encoder.listing); next = await iterator.next()) {
-    first.push(next.value);
-    count += next.value.length;
-  }
-  if (next.done !== true && encoder.listing !== undefined) {
-    const texts = encoder.listing(listing, goingOn([...first, next.value], iterator))[Symbol.asyncIterator]();
-    return streamed(running, { content_type: encoder.type }, texts, (text) => text);
-  }
-  const answer = valueAnswer(running, listing.whole(first.flat()));
-  running.over();
-  return answer;
+  const counted = async function* () {
+    for await (const page of listing.pages) {
+      count += page.length;
+      yield page;
+    }
+  };
+  const texts = encoder.listing(listing, counted());
+  const pieces = (listing.name === undefined ? texts : kept.keeping(listing.name, texts, () => count > 0))[
+    Symbol.asyncIterator
+  ]();
+  // The text, and not the items: there are several objects to each of them.
+  const first: (string | Buffer)[] = [];
+  let next = await pieces.next();
+  for (; next.done !== true && count < listedAtOnce; next = await pieces.next()) first.push(next.value);
+  if (next.done === true && count === 0) return wholeAnswer(running, listing, []);
+  const rest = next.done === true ? undefined : pieces;
+  return streamed(running, headers, goingOn(next.done === true ? first : [...first, next.value], rest), asIs);
 }
 
-async function* goingOn<T>(first: T[], iterator: AsyncIterator<T>): AsyncGenerator<T, void, undefined> {
+const asIs = <T>(piece: T): T => piece;
+
+function wholeAnswer(running: Running, listing: Listing<unknown>, items: readonly unknown[]): ResponseFields {
+  const whole = valueAnswer(running, listing.whole(items));
+  running.over();
+  return whole;
+}
+
+async function* goingOn<T>(first: T[], rest?: AsyncIterator<T>): AsyncGenerator<T, void, undefined> {
   try {
     yield* first.splice(0);
-    for (let next = await iterator.next(); next.done !== true; next = await iterator.next()) yield next.value;
+    for (let next = await rest?.next(); next?.done === false; next = await rest?.next()) yield next.value;
   } finally {
-    await iterator.return?.();
+    await rest?.return?.();
   }
 }
 
@@ -148,7 +166,6 @@ function emptyAnswer(running: Running): ResponseFields {
 function bytesAnswer(running: Running, { source, options: { length, release } }: Bytes): ResponseFields {
   const headers: ResponseHeaders = { content_type: running.bytesType, x_stream_output: "1" };
   if (length !== undefined) headers.x_content_length = String(length);
-  const asIs = (bytes: Uint8Array) => bytes;
   if (release === undefined) return streamed(running, headers, source[Symbol.asyncIterator](), asIs);
   const { response } = running;
   const { on_destroy } = response;

@@ -139,10 +139,13 @@ export class Listing<T, V = unknown> {
   /** Name of the field that holds the list. The field is null when the list is empty. */
   readonly field: string;
   readonly pages: AsyncIterable<readonly T[]>;
+  /** Lists of one name are the same, so that an answer may be kept; absent where that cannot be told. */
+  readonly name: string | undefined;
 
-  constructor(field: string, pages: AsyncIterable<readonly T[]>) {
+  constructor(field: string, pages: AsyncIterable<readonly T[]>, name?: string) {
     this.field = field;
     this.pages = pages;
+    this.name = name;
   }
 
   /** The complete value, for short lists and for encodings that need all of it at once. */

@@ -147,6 +147,8 @@ export interface FilesListing {
   readonly entries: AsyncIterable<FilesLsEntry>;
   /** The same in pages, which cost less where there are many; whoever reads these does not read `entries`. */
   readonly pages: AsyncIterable<readonly FilesLsEntry[]>;
+  /** Listings of one name have the same entries, whatever was changed in between; absent for a file, and where nothing tells whether blocks have gone. */
+  readonly name?: string;
 }
 
 export interface FilesStatResult extends ShownFacts {
@@ -268,7 +270,9 @@ async function list(node: LowLevelNode, path: IpfsPath, { long, ...options }: Fi
   }
   const pages =
     long === false ? shownAll(linkPages(cid, block, read), named) : shownAll(pagesOfEntries(cid, block, read), shown);
-  return { type, pages, entries: oneByOne(pages) };
+  const { standing } = node.blocks;
+  const name = standing === undefined ? undefined : `${cid} ${long === false ? "names" : "entries"} ${standing}`;
+  return { type, pages, entries: oneByOne(pages), ...(name && { name }) };
 }
 
 async function open(

@@ -229,6 +229,14 @@ export class BlockService {
     if (this.#isNotable(cid)) this.#notes.set(cid, value);
   }
 
+  /**
+   * While it is the same number, whoever could read some blocks can still do so, and reads the same. Undefined where each read is to be
+   * checked.
+   */
+  get standing(): number | undefined {
+    return this.hashOnRead || this.denials !== undefined ? undefined : this.store.removals;
+  }
+
   #isNotable({ code, multihash }: CID): boolean {
     const { removals } = this.store;
     if (removals === undefined || this.hashOnRead || code !== dagPb || multihash.code !== sha256.code) return false;

@@ -130,6 +130,32 @@ test("a long list is the JSON that a short one is, whatever the names are", asyn
   assert.deepEqual(Objects[0].Links.map(({ Name }) => Name).toSorted(), names.toSorted());
 });
 
+test("a list that is asked for again tells what was changed since, and what is missing since", async () => {
+  await done("files/mkdir?arg=/again");
+  const write = (name: string) => done(`files/write?arg=/again/${name}&create=true`, name);
+  const listed = async () => {
+    const lists = await Promise.all([0, 1].map(() => text("files/ls?arg=/again&long=true")));
+    assert.equal(lists[0], lists[1]);
+    assert.equal(await text("files/ls?arg=/again&long=true"), lists[0]);
+    return (JSON.parse(lists[0] as string).Entries as { Name: string; Hash: string }[]) ?? [];
+  };
+  assert.deepEqual(await listed(), []);
+  await write("one");
+  assert.deepEqual(
+    (await listed()).map(({ Name }) => Name),
+    ["one"],
+  );
+  await write("two");
+  const [one, two] = await listed();
+  assert.deepEqual([one?.Name, two?.Name], ["one", "two"]);
+  assert.deepEqual(await rpc.value("files/ls?arg=/again"), {
+    Entries: ["one", "two"].map((Name) => ({ Name, Type: 0, Size: 0, Hash: "" })),
+  });
+  await rpc.call(`block/rm?arg=${two?.Hash}`);
+  assert.match(String(await rpc.failure("files/ls?arg=/again&long=true")), /not found/);
+  await done("files/rm?arg=/again&recursive=true&force=true");
+});
+
 test("what a path names that is no path of the namespace", async () => {
   assert.deepEqual(await rpc.failure("files/cp?arg=/ipfs/nope&arg=/x"), [
     500,
