@@ -50,7 +50,11 @@ export class Sealer {
 
   /** Resolves when another segment may be added. @throws what came in the way of the oldest */
   async room(): Promise<void> {
-    while (!this.hasRoom) await Promise.race([...this.#pending.keys()].map((segment) => this.#start(segment)));
+    while (!this.hasRoom) {
+      await Promise.any([...this.#pending.keys()].map((segment) => this.#start(segment))).catch((error: unknown) => {
+        throw error instanceof AggregateError ? error.errors[0] : error;
+      });
+    }
   }
 
   /** Resolves when everything that was added is committed. @throws NodeError STORE_UNAVAILABLE, SESSION_LOST, STORE_FULL */

@@ -87,12 +87,18 @@ export class SegmentWriter {
       .catch(() => {})
       .then(() => {
         this.#nextSync = undefined;
-        this.#fullBytes = Math.min(FIRST_BYTES, this.#deps.segmentBytes);
-        if (this.#open !== undefined && this.#open.blocks.length > 0) this.#seal(this.#open);
-        this.#syncing = this.#sealer.all();
+        this.#syncing = this.#sealAll();
         return this.#syncing;
       });
     return this.#nextSync;
+  }
+
+  async #sealAll(): Promise<void> {
+    // While the store takes nothing, calls that fail share a segment: one for each would heap up.
+    await this.#sealer.room();
+    this.#fullBytes = Math.min(FIRST_BYTES, this.#deps.segmentBytes);
+    if (this.#open !== undefined && this.#open.blocks.length > 0) this.#seal(this.#open);
+    await this.#sealer.all();
   }
 
   /** A segment that nobody else adds to. @throws NodeError STORE_FULL */

@@ -44,6 +44,26 @@ test("syncs at the same time share one segment and one commit", async (t) => {
   assert.equal(one.objects.figures.put.requests, segmentsOf(store).length);
 });
 
+test("calls that fail while the store takes nothing heap up no segments, and all that they put is stored once it does", async (t) => {
+  let isAway = true;
+  const { store, hosts: all } = await hosts(t, 2, {
+    faults: { before: (kind) => (kind === "put" && isAway ? Promise.reject(lost()) : undefined) },
+  });
+  const [one, other] = all;
+  const blocks = samples(100);
+  for (const block of blocks) {
+    await one.blocks.put([block]);
+    await assert.rejects(one.blocks.sync(), { code: "STORE_UNAVAILABLE" });
+  }
+  // Each call tries again what is on its way, and begins nothing for itself.
+  assert.ok(one.objects.figures.put.requests <= 3 * blocks.length, `${one.objects.figures.put.requests} requests`);
+  assert.ok((await readdir(join(one.folder, "segments"))).length <= 4);
+  isAway = false;
+  await one.blocks.sync();
+  assert.ok(segmentsOf(store).length <= 3);
+  assert.deepEqual(await contents(other.blocks), contentsOf(blocks));
+});
+
 test("full segments are sent while the next one fills; with two under way, adding waits", async (t) => {
   const gate = Promise.withResolvers<void>();
   const { store, hosts: all } = await hosts(t, 1, {
