@@ -23,7 +23,7 @@ export const commands = {
       const packed = node.get(path, { archive, compress, compressionLevel, exactNow: level.exactNow, signal, offline });
       announce(await packed.length);
       await packed.opened;
-      return bytes(packed);
+      return bytes(packed, { release: (piece) => packed.release(piece) });
     },
   }),
 } satisfies Commands;

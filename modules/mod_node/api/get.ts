@@ -34,6 +34,7 @@ export interface GetApi {
 }
 
 export function getApi(node: LowLevelNode): GetApi {
+  const { buffers } = node.blocks;
   return {
     get(path, options = {}) {
       const { archive, compress = false, compressionLevel, exactNow } = options;
@@ -53,12 +54,16 @@ export function getApi(node: LowLevelNode): GetApi {
           const packed = archive === true || !compress;
           if (!packed && isDirectory(root)) throw new NodeError("file is not regular");
           const name = parsePath(pathText(path)).text.split("/").at(-1) as string;
-          const read = node.reader(session);
           const source = packed
-            ? exportTar(root, name, read, { exactNow, wholeSeconds: archive === true })
-            : readFile(root, bulkReader(read));
+            ? exportTar(root, name, node.reader({ ...session, buffers }), {
+                buffers,
+                exactNow,
+                wholeSeconds: archive === true,
+              })
+            : readFile(root, bulkReader(node.reader(session)));
           return compress ? gzip(source, level) : source;
         },
+        release: (piece) => buffers.release(piece),
       });
     },
   };

@@ -72,17 +72,20 @@ async function* writeTar(
   out: JoinedPieces,
 ): AsyncGenerator<Uint8Array, void, undefined> {
   const levels: Level[] = [];
+  const inside = `${name}/`;
+  // Of one level alone: the full names of all levels of a deep tree could exceed the memory.
+  let folder = folderOf(levels);
   let at: Named | undefined = { name, node: root };
   for (let steps = 1; at !== undefined; at = entryHere(levels, ahead) ?? (await nextEntry(levels, ahead)), steps += 1) {
     // Whoever leaves is heard, also when all blocks are in memory.
     if (steps % TURN_ENTRIES === 0) await nextTurn();
-    // Joined anew for each entry: the full names of all levels of a deep tree could exceed the memory.
-    const path = posix.normalize([...levels.map((level) => level.name), at.name].join("/"));
-    if (levels.length > 0 && !path.startsWith(`${name}/`)) throw new NodeError(outside);
+    if (levels.at(-1) !== folder.level) folder = folderOf(levels);
+    const path = isPlain(at.name) && folder.isPlain ? `${folder.path}/${at.name}` : pathOf(levels, at.name);
+    if (levels.length > 0 && !path.startsWith(inside)) throw new NodeError(outside);
     const { node } = at;
     if (isDirectory(node)) {
       out.add(header({ name: path, type: "5", size: 0, ...stated(node, DIRECTORY_MODE, ahead) }));
-      levels.push({ name: at.name, links: linksOf(node, ahead.readShard), next: [], over: false });
+      levels.push({ name: at.name, links: linksOf(node, ahead.readShard), next: [], over: false, areAtHand: false });
     } else if (node.unixfs.type === "Symlink") {
       const target = Buffer.from(node.unixfs.data ?? []).toString();
       const { mtime = EPOCH } = node.unixfs;
@@ -100,6 +103,19 @@ async function* writeTar(
     if (out.isDue) yield* out.take();
   }
 }
+
+const pathOf = (levels: readonly Level[], name: string): string =>
+  posix.normalize([...levels.map((level) => level.name), name].join("/"));
+
+/** The full name of the deepest directory. */
+function folderOf(levels: readonly Level[]) {
+  const level = levels.at(-1);
+  const path = level === undefined ? "" : pathOf(levels.slice(0, -1), level.name);
+  return { level, path, isPlain: level !== undefined && path !== "." && !path.endsWith("/") };
+}
+
+/** Whether a name is a step down, whatever it is joined to. */
+const isPlain = (name: string): boolean => name !== "" && name !== "." && name !== ".." && !name.includes("/");
 
 /** All of a file is in one block: there may be very many of them. */
 const isSingle = ({ links, unixfs, length }: UnixfsNode): boolean =>
@@ -161,6 +177,8 @@ interface Level {
   readonly next: Coming[];
   /** There are no more links. */
   over: boolean;
+  /** None of those that come next had to be asked for. */
+  areAtHand: boolean;
 }
 
 /**
@@ -216,12 +234,13 @@ async function nextEntry(levels: Level[], ahead: Ahead): Promise<Named | undefin
 const linksOf = (node: UnixfsNode, read: ReadBlock): Level["links"] =>
   node.unixfs.type === "HAMTShard" ? entries(node, read) : node.links.values();
 
-/** More of its entries should be opened. */
-const isShort = ({ over, next }: Level): boolean => !over && next.length <= AHEAD.entries / 2;
+/** More of its entries should be opened: half of them were taken, or all where none had to be waited for. */
+const isShort = ({ over, next, areAtHand }: Level): boolean =>
+  !over && next.length <= (areAtHand ? 0 : AHEAD.entries / 2);
 
 /**
- * At least the next one. More are opened once half of them were taken, all at once, since blocks that are asked for together
- * are read together; and none beyond a large one.
+ * At least the next one. More are opened all at once, since blocks that are asked for together are read together; and none
+ * beyond a large one.
  */
 async function openAhead(level: Level, ahead: Ahead): Promise<void> {
   const room = Math.min(AHEAD.entries - level.next.length, AHEAD.all - ahead.opened.size);
@@ -238,10 +257,12 @@ async function openAhead(level: Level, ahead: Ahead): Promise<void> {
     bytes += value?.size ?? 0;
   } while (!level.over && links.length < room && bytes <= AHEAD.bytes);
   const here = bytes <= AHEAD.bytes ? ahead.read.peek?.(links.map(({ cid }) => cid)) : undefined;
+  level.areAtHand = true;
   for (const [at, { name, cid, size }] of links.entries()) {
     const coming = { name, cid };
     const node = openHere(cid, here?.[at]);
     if (node === undefined || !ahead.opened.hold(coming, node)) {
+      level.areAtHand = false;
       ahead.opened.ask(coming, size, () => openFile(cid, ahead.read));
     }
     level.next.push(coming);

@@ -128,27 +128,30 @@ function octalOf(field: Buffer): number {
   return Number.parseInt(digits, 8);
 }
 
-/** The sums of a block's bytes, unsigned and signed; the checksum field counts as spaces. */
-export function checksums(block: Uint8Array): readonly [unsigned: number, signed: number] {
+/** The sum of a block's bytes, or of its first ones; the checksum field counts as spaces. */
+export function checksum(block: Uint8Array): number {
   const [from, length] = fieldPositions.checksum;
-  let unsigned = length * 0x20;
-  /** Bytes that are negative when they are signed. */
-  let negative = 0;
+  let sum = length * 0x20;
   // Not by its entries: there is a header for each file of an archive.
   for (let at = 0; at < block.length; at += 1) {
     if (at === from) at += length;
-    const byte = block[at] as number;
-    unsigned += byte;
-    negative += byte >> 7;
+    sum += block[at] as number;
   }
-  return [unsigned, unsigned - 0x100 * negative];
+  return sum;
+}
+
+/** As some writers have it, for whom bytes have a sign. */
+function signedChecksum(block: Uint8Array): number {
+  const [from, length] = fieldPositions.checksum;
+  const negative = block.filter((byte, at) => byte >= 0x80 && (at < from || at >= from + length)).length;
+  return checksum(block) - 0x100 * negative;
 }
 
 type Kind = "v7" | "ustar" | "star" | "gnu";
 
 function kindOf(block: Buffer): Kind {
   const sum = octalOf(fieldOf(block, "checksum"));
-  if (!checksums(block).includes(sum)) throw invalidHeader();
+  if (sum !== checksum(block) && sum !== signedChecksum(block)) throw invalidHeader();
   const magic = latin1(fieldOf(block, "magic"));
   if (magic.startsWith("ustar\0")) return latin1(fieldOf(block, "starTrailer")) === "tar\0" ? "star" : "ustar";
   return magic === "ustar  \0" ? "gnu" : "v7";

@@ -4,7 +4,7 @@ import { NodeError } from "../../util/errors.ts";
 import { quote } from "../../util/go/text.ts";
 import {
   blockSize,
-  checksums,
+  checksum,
   fieldPositions,
   fieldTooLong,
   gnuFormat,
@@ -50,7 +50,7 @@ export function writeEntry(entry: PlainEntry, block: Buffer): Uint8Array {
   octal(block, "size", size);
   octal(block, "mtime", mtime.seconds);
   block[fieldPositions.type[0]] = type.charCodeAt(0);
-  return withSum(block);
+  return putSum(block, checksum(block.subarray(0, OWN_BYTES)) + SUM_OF_REST);
 }
 
 /** Each field holds its value. */
@@ -340,8 +340,9 @@ function withChecksum(block: Buffer, magic: string): Buffer {
   return withSum(block);
 }
 
-function withSum(block: Buffer): Buffer {
-  const [sum] = checksums(block);
+const withSum = (block: Buffer): Buffer => putSum(block, checksum(block));
+
+function putSum(block: Buffer, sum: number): Buffer {
   const [at] = fieldPositions.checksum;
   putOctal(block, at, 6, sum);
   block[at + 6] = 0;
@@ -351,6 +352,9 @@ function withSum(block: Buffer): Buffer {
 
 /** All that is the same in those of plain entries. */
 const emptyEntry = withChecksum(fields(plainHeader("0", ""), octal, String), "ustar\x0000");
+/** Of a header: what stands behind them is the same in those of plain entries. */
+const OWN_BYTES = fieldPositions.linkname[0] + fieldPositions.linkname[1];
+const SUM_OF_REST = checksum(emptyEntry) - checksum(emptyEntry.subarray(0, OWN_BYTES));
 
 /** Bytes to the end of the last block. */
 export const padding = (length: number): number => (blockSize - (length % blockSize)) % blockSize;
