@@ -163,6 +163,7 @@ export class FileEditor {
       if (end > offset && part.filesize > 0) {
         if (!(await content.more())) return;
         const below = await this.#open(part.cid);
+        requireSize(below, part);
         await this.#overwrite(below, Math.max(0, offset - start), content);
         node.parts[at] = await this.#close(below);
       }
@@ -211,6 +212,13 @@ function openNode({ cid, links, unixfs }: UnixfsNode): Open {
   }
   const parts = links.map((link, at) => ({ cid: link.cid, size: link.size, filesize: blocksizes[at] as number }));
   return { settings: settingsOf(cid), raw: cid.code === raw, type, data, parts, mode, mtime };
+}
+
+/** Nobody can tell where an offset is in what does not have the bytes that are said of it, and few blocks may say that for ever. */
+function requireSize(node: Open, { cid, filesize }: FilePart): void {
+  const size = sizeOf(node);
+  if (size !== filesize)
+    throw new NodeError(`the file cannot be changed: ${cid} has ${size} bytes, not ${filesize} as it says`);
 }
 
 async function* zerosOf(length: number, signal: AbortSignal | undefined): AsyncGenerator<Uint8Array, void, undefined> {

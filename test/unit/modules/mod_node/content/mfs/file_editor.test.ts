@@ -1,9 +1,13 @@
 import assert from "node:assert/strict";
 import { readFileSync } from "node:fs";
 import { test } from "node:test";
+import { CID } from "multiformats/cid";
 import { addSettings } from "#node/content/adder/settings.ts";
 import { addTree } from "#node/content/unixfs/add.ts";
+import { multihash, sha256 } from "#node/formats/cid/hashes.ts";
+import { encodeDagPb } from "#node/formats/dag_pb/pb_object.ts";
 import { parseChunker } from "#node/formats/unixfs/chunker/parse.ts";
+import { encodeUnixfs } from "#node/formats/unixfs/format.ts";
 import { Place, pieces } from "./place.ts";
 
 interface Write {
@@ -114,6 +118,27 @@ test("a file changed at many places holds what was written", async () => {
     expected = written(expected, offset, bytes);
     assert.ok((await place.bytes("/f")).equals(expected), `round ${round}`);
   }
+});
+
+test("a file whose parts have fewer bytes than it says is not changed, however often few blocks say so", async () => {
+  const place = new Place();
+  const put = async (code: number, bytes: Uint8Array) => {
+    const cid = CID.createV1(code, await multihash(sha256, bytes));
+    await place.blocks.put([{ cid, bytes }]);
+    return cid;
+  };
+  let [cid, filesize] = [await put(0x55, new Uint8Array()), 100];
+  for (let level = 0; level < 33; level += 1) {
+    const blocksizes = [filesize, filesize];
+    filesize *= 2;
+    const Data = encodeUnixfs({ type: "File", filesize, blocksizes });
+    cid = await put(0x70, encodeDagPb({ Data, Links: blocksizes.map(() => ({ Name: "", Hash: cid, Tsize: 1 })) }));
+  }
+  await place.cp(cid, "/f");
+  for (const offset of [0, 2 ** 33]) {
+    await assert.rejects(place.write("/f", Buffer.from("x"), { offset }), /cannot be changed: .+ has 0 bytes, not 100/);
+  }
+  assert.ok((await place.stat("/f")).cid.equals(cid));
 });
 
 test("what is appended is cut as asked for; a gap is not", async () => {
