@@ -2,6 +2,7 @@
  * Serves the kernel's requests of one mount from a file system. The requests come from the process that holds the
  * mount.
  */
+import { isUtf8 } from "node:buffer";
 import type { Duplex } from "node:stream";
 import { type Changes, type FileSystem, FuseError, type Listing } from "./file_system.ts";
 import { Framing } from "./framing.ts";
@@ -153,9 +154,10 @@ class Server {
       case opcodes.statfs:
         return files.free().then((free) => statfsReply(unique, free));
       case opcodes.release:
-      case opcodes.fsyncdir:
       case opcodes.destroy:
         return reply(unique, 0);
+      case opcodes.fsyncdir:
+        return files.changes === undefined ? reply(unique, 0) : this.#change(request, files.changes, signal);
       default:
         if (files.changes !== undefined) return this.#change(request, files.changes, signal);
         throw new FuseError("ENOSYS");
@@ -181,7 +183,7 @@ class Server {
       case opcodes.mkdir:
         return this.#entry(unique, changes.makeDirectory(node, nameOf(request, 8), signal));
       case opcodes.symlink: {
-        const [name = "", target = ""] = request.names(0);
+        const [name = "", target = ""] = namesOf(request, 0);
         return this.#entry(unique, changes.makeSymlink(node, checked(name), target, signal));
       }
       case opcodes.unlink:
@@ -195,6 +197,7 @@ class Server {
       case opcodes.flush:
         return done(changes.settle(node, { durable: false }));
       case opcodes.fsync:
+      case opcodes.fsyncdir:
         return done(changes.settle(node, { durable: true }));
       default:
         throw new FuseError("ENOSYS");
@@ -215,7 +218,7 @@ class Server {
     { at, flags, signal }: { readonly at: number; readonly flags: number; readonly signal: AbortSignal },
   ): Promise<void> {
     if ((flags & ~renameFlags.noReplace) !== 0) throw new FuseError("EINVAL");
-    const [was = "", name = ""] = request.names(at);
+    const [was = "", name = ""] = namesOf(request, at);
     const to = { parent: request.u64(0), name: checked(name) };
     return changes.rename({ parent: request.node, name: was }, to, { replace: flags === 0, signal });
   }
@@ -265,7 +268,13 @@ function bytesReply(unique: number, bytes: Uint8Array): Buffer {
   return answer;
 }
 
-const nameOf = (request: Request, at = 0): string => checked(request.name(at));
+const nameOf = (request: Request, at = 0): string => checked(namesOf(request, at)[0] as string);
+
+/** What is no UTF-8 has no text, and several of those would have the same. */
+function namesOf(request: Request, at: number): string[] {
+  if (!isUtf8(request.rest(at))) throw new FuseError("EILSEQ");
+  return request.names(at);
+}
 
 function checked(name: string): string {
   if (Buffer.byteLength(name) > MAX_NAME) throw new FuseError("ENAMETOOLONG");

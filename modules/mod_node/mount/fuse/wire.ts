@@ -54,6 +54,7 @@ export const errno = {
   ENAMETOOLONG: 36,
   ENOSYS: 38,
   ENOTEMPTY: 39,
+  EILSEQ: 84,
   EOPNOTSUPP: 95,
   ESTALE: 116,
 } as const;

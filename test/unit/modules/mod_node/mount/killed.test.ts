@@ -131,6 +131,26 @@ describe("whoever is killed, nothing stays mounted", { skip }, () => {
     assert.equal(await place.shell("cat ipns/local/file"), "content");
   });
 
+  test("what a program has synced of a folder is there after the node was killed: what was moved, made and removed in it", async () => {
+    await using place = await MountPlace.make();
+    const { node, holder, ended } = await start(place);
+    const python = [
+      "import os",
+      "def sync(p):",
+      "  d = os.open(p, os.O_RDONLY); os.fsync(d); os.close(d)",
+      "for name in ['old', 'gone']: open(name, 'w').write(name)",
+      "sync('old'); sync('gone'); sync('.')",
+      "os.rename('old', 'new'); os.mkdir('made'); os.symlink('new', 'link'); os.unlink('gone')",
+      "sync('.')",
+    ];
+    await place.shell(`cd ipns/local/; python3 -c "${python.join("\n")}"`);
+    node.kill("SIGKILL");
+    await ended;
+    await gone(holder);
+    await place.mount();
+    assert.equal(await place.shell("cd ipns/local/; ls; cat link"), "link\nmade\nnew\nold");
+  });
+
   test("a stop in good order keeps what was written", async () => {
     await using place = await MountPlace.make();
     const { node, holder, ended } = await start(place);

@@ -61,6 +61,17 @@ describe("names, read and written by other processes", { skip }, () => {
     );
   });
 
+  test("names and links that are no UTF-8 are refused: several of them would be one file", async () => {
+    const refused = async (script: string) =>
+      assert.match(await place.shell(`cd ipns/local/; (${script}) 2>&1 || true`), /Invalid or incomplete multibyte/);
+    await place.shell("mkdir ipns/local/latin; echo kept > ipns/local/latin/file");
+    await refused("echo one > latin/$'caf\\xe9'");
+    await refused("mkdir latin/$'caf\\xe8'");
+    await refused("mv latin/file latin/$'caf\\xe8'");
+    await refused("ln -s $'caf\\xe9' latin/link");
+    assert.equal(await place.shell("cd ipns/local/; ls latin; cat latin/file; rm -r latin"), "file\nkept\n");
+  });
+
   test("folders are made, renamed and removed, and only when they are empty", async () => {
     await place.shell("mkdir -p ipns/local/a/b; echo x > ipns/local/a/b/c; mv ipns/local/a ipns/local/z");
     assert.equal(await place.shell("cat ipns/local/z/b/c"), "x\n");
