@@ -334,15 +334,21 @@ const known = (values: readonly number[]): number[] => values.filter((value) => 
 const told = (digits: number, value: number): string => (Number.isFinite(value) ? value.toFixed(digits) : "");
 
 function printNewHost(rounds: readonly (readonly NewHost[])[], blocks: number, print: (line: string) => void): void {
-  print(`\n| on a store of ${blocks} blocks | first answer (s) | first block (s) | CPU (s) | requests | peak (MiB) |`);
-  print("|---|---|---|---|---|---|");
+  const columns: readonly (readonly [name: string, digits: number, figure: (found: NewHost) => number])[] = [
+    ["first answer (s)", 2, ({ first }) => first],
+    ["first block (s)", 2, ({ block }) => block],
+    ["CPU (s)", 2, ({ cpu }) => cpu],
+    ["requests", 0, ({ requests }) => requests],
+    ["whole index (s)", 2, ({ whole }) => whole],
+    ["CPU (s)", 2, ({ wholeCpu }) => wholeCpu],
+    ["peak (MiB)", 0, ({ peak }) => peak / MEBIBYTE],
+  ];
+  print(`\n| on a store of ${blocks} blocks | ${columns.map(([name]) => name).join(" | ")} |`);
+  print(`|${"---|".repeat(columns.length + 1)}`);
   for (const [at, name] of ["a new host", "started again"].entries()) {
-    const cell = (digits: number, figure: (found: NewHost) => number) =>
-      median(rounds.flatMap((found) => found[at] ?? []).map(figure)).toFixed(digits);
-    const times = `${cell(2, ({ first }) => first)} | ${cell(2, ({ block }) => block)} | ${cell(2, ({ cpu }) => cpu)}`;
-    print(
-      `| ${name} | ${times} | ${cell(0, ({ requests }) => requests)} | ${cell(0, ({ peak }) => peak / MEBIBYTE)} |`,
-    );
+    const samples = rounds.flatMap((found) => found[at] ?? []);
+    const cells = columns.map(([, digits, figure]) => median(samples.map(figure)).toFixed(digits));
+    print(`| ${name} | ${cells.join(" | ")} |`);
   }
   const indexed = median(rounds.flat().map((found) => found.indexed));
   print(`\nThe index has ${indexed.toFixed(0)} bytes for each block.`);

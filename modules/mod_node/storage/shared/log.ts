@@ -83,6 +83,8 @@ export interface Applier {
    * state, with their own positions. Reads that call `refresh` first see nothing of the way there.
    */
   reset(): void;
+  /** Called after each look at the log: everything was applied that had been committed before it. */
+  caughtUp?(): void;
   /** Resolves when what was applied is on the disk: between the parts of a large change, so that memory stays bounded. */
   settled?(): Promise<void>;
 }

@@ -181,6 +181,7 @@ export class LogClient implements SharedLog {
       await this.#resetting;
     }
     this.#isDoubtful = false;
+    for (const { applier } of this.#copies) applier.caughtUp?.();
   }
 
   #take(commits: readonly Commit[]): void {

@@ -195,6 +195,12 @@ export class Varints {
   }
 
   next = (): number => {
+    // Most are below 128.
+    const first = this.bytes[this.at] as number;
+    if (first < 0x80) {
+      this.at += 1;
+      return first;
+    }
     const [number, length] = varint.decode(this.bytes, this.at);
     this.at += length;
     return number;

@@ -66,7 +66,9 @@ export interface CondemnedDeps {
   readonly feed: PlaceFeed;
   readonly objects: ObjectStore;
   readonly suspensions: Suspensions;
-  /** Everything that was committed anywhere is in the index. */
+  /** Everything that was committed anywhere is found by `feed`. */
+  readonly hear: () => Promise<void>;
+  /** It is in the index as well. */
   readonly catchUp: () => Promise<void>;
   /** An id that nothing else has. */
   readonly newId: () => SegmentId;
@@ -75,7 +77,7 @@ export interface CondemnedDeps {
 }
 
 export function condemnableBlocks(deps: CondemnedDeps): CondemnableBlocks {
-  const { places, feed, objects, suspensions, catchUp, newId, find } = deps;
+  const { places, feed, objects, suspensions, hear, catchUp, newId, find } = deps;
   return {
     find,
     async *stored(upTo: Position) {
@@ -89,13 +91,13 @@ export function condemnableBlocks(deps: CondemnedDeps): CondemnableBlocks {
       }
     },
     async suspend(epoch) {
-      await catchUp();
+      await hear();
       if (feed.condemning.has(epoch)) suspensions.suspend(epoch);
     },
     async condemned(epoch, cids) {
-      await catchUp();
+      await hear();
       return cids.filter((cid) => {
-        const found = places.find(cid.multihash.bytes).find(({ form }) => form === formOf(cid));
+        const found = feed.find(cid.multihash.bytes).find(({ form }) => form === formOf(cid));
         return found?.epoch === epoch;
       });
     },

@@ -1,11 +1,18 @@
-/** Brings what the log says of blocks into the index of this host, in order and behind the log. */
+/**
+ * Brings what the log says of blocks into the index of this host, in order and behind the log. An index that is empty is made by
+ * way of a backlog, in which blocks can be found meanwhile.
+ */
 import { failure } from "../../../util/errors.ts";
 import { keyOf } from "../../blockstore/segments/format.ts";
 import type { Applier, BlockList, Commit, Entry, Position, Reached, Segment, SegmentId } from "../log.ts";
+import { Backlog } from "./backlog.ts";
+import { ExpectedSegments, segmentsOf } from "./expected_segments.ts";
 import { type IndexedBlock, isOfWhole } from "./index_file.ts";
+import { IndexLoads } from "./index_loads.ts";
+import { Milestone } from "./milestone.ts";
 import type { SegmentNumbers } from "./numbers.ts";
 import { cidOfCondemned, PlaceChanges } from "./place_changes.ts";
-import type { Places } from "./places.ts";
+import type { Place, Places } from "./places.ts";
 
 export interface FeedDeps {
   readonly places: Places;
@@ -14,46 +21,50 @@ export interface FeedDeps {
   readonly load: (segment: Segment) => Promise<readonly IndexedBlock[]>;
   /** The CIDs of a list, as bytes. @throws NodeError STORE_UNAVAILABLE */
   readonly readList: (list: BlockList) => Promise<readonly Uint8Array[]>;
-  /** Segments that were announced with `expect` are in the index. */
-  readonly onIndexed: (numbers: readonly number[]) => void;
-  /** What these collections condemned is removed, or rescued. */
+  /** `find` knows the blocks of segments that were announced with `expect`. */
+  readonly onFound: (numbers: readonly number[]) => void;
+  /** What these collections condemned is removed, or rescued, and `find` says so. */
   readonly onDecided: (epochs: readonly number[]) => void;
   /** These segments are no longer of the store. */
   readonly onDropped: (numbers: readonly number[]) => void;
 }
 
-/** Commits whose segments' indices are fetched ahead, and after how many blocks of these that ends. */
-const MAX_AHEAD = 8;
-const MAX_AHEAD_BLOCKS = 64 * 1024;
 /** Condemned blocks that are decided together. */
 const PAGE = 1024;
 const RETRY_MS = 1000;
 
-/** A segment that this host has written. */
-interface Expected {
-  readonly number: number;
-  readonly blocks: readonly IndexedBlock[];
-  hasCome: boolean;
-  isIndexed: boolean;
-  /** Its host knows that it is committed. */
-  isAnswered: boolean;
+/** A commit; undefined begins from nothing. */
+interface Step {
+  readonly commit: Commit | undefined;
 }
 
-interface Step {
-  /** Undefined begins from nothing. */
-  readonly commit: Commit | undefined;
-  loaded: Map<Segment, Promise<readonly IndexedBlock[]>> | undefined;
+/** An empty index on its way. */
+interface Making {
+  readonly backlog: Backlog;
+  /** What was in the backlog when the index began to be filled from it: how many steps, and what they lead to. */
+  steps: number;
+  reached: Reached;
+  /** Segments that they replace. */
+  readonly replaced: Set<SegmentId>;
+  state: "collecting" | "filling" | "filled";
+  /** Steps that came since, which are in the backlog as well. */
+  readonly later: Step[];
 }
 
 export class PlaceFeed implements Applier {
   readonly #deps: FeedDeps;
   readonly #steps: Step[] = [];
   /** Segments of this host that are about to be committed. */
-  readonly #expected = new Map<SegmentId, Expected>();
-  #waiters: { readonly steps: number; readonly resolve: () => void; readonly reject: (error: unknown) => void }[] = [];
-  /** Steps that came, and those that are in the index. */
+  readonly #expected = new ExpectedSegments();
+  readonly #loads: IndexLoads;
+  /** Steps that came. */
   #came = 0;
-  #done = 0;
+  /** How many of them `find` knows, and how many are in the index. */
+  readonly #known = new Milestone();
+  readonly #indexed = new Milestone();
+  #making: Making | undefined;
+  /** The log has told everything that there was at some moment since it last began anew. */
+  #isComplete = false;
   #running: Promise<void> | undefined;
   #retry: NodeJS.Timeout | undefined;
   #closed = false;
@@ -66,6 +77,7 @@ export class PlaceFeed implements Applier {
 
   constructor(deps: FeedDeps) {
     this.#deps = deps;
+    this.#loads = new IndexLoads(deps.load, this.#expected);
     this.condemning = new Set(deps.places.epochs());
   }
 
@@ -81,20 +93,17 @@ export class PlaceFeed implements Applier {
   expect(id: SegmentId, number: number, blocks: readonly IndexedBlock[]): void {
     if (this.#expected.has(id)) return;
     this.#deps.numbers.assign(id, number);
-    this.#expected.set(id, { number, blocks, hasCome: false, isIndexed: false, isAnswered: false });
+    this.#expected.add(id, number, blocks);
   }
 
   /** Whether a segment that is expected has come: the answer to a commit may be lost. */
   hasCome(id: SegmentId): boolean {
-    return this.#expected.get(id)?.hasCome === true;
+    return this.#expected.hasCome(id);
   }
 
   /** An expected segment is committed, and whoever committed it knows. */
   answered(id: SegmentId): void {
-    const expected = this.#expected.get(id);
-    if (expected === undefined) return;
-    expected.isAnswered = true;
-    if (expected.isIndexed) this.#expected.delete(id);
+    this.#expected.answered(id);
   }
 
   /** It will not be committed. */
@@ -104,37 +113,54 @@ export class PlaceFeed implements Applier {
 
   apply(commit: Commit): void {
     for (const entry of commit.entries) {
-      for (const { id } of segmentsOf(entry)) {
-        const expected = this.#expected.get(id);
-        if (expected !== undefined) expected.hasCome = true;
-      }
+      this.#expected.came(entry);
       if (entry.kind === "condemned") this.condemning.add(entry.epoch);
       if (entry.kind !== "removed") continue;
       this.condemning.delete(entry.epoch);
       this.removals += 1;
     }
-    this.#add({ commit, loaded: undefined });
+    this.#add({ commit });
   }
 
   reset(): void {
     this.condemning.clear();
     this.removals += 1;
     this.resets += 1;
-    this.#add({ commit: undefined, loaded: undefined });
+    this.#isComplete = false;
+    this.#add({ commit: undefined });
+  }
+
+  caughtUp(): void {
+    this.#isComplete = true;
+    this.#start();
+  }
+
+  /** All places of a multihash, condemned ones included; as of everything that was applied when it is settled. */
+  find(multihash: Uint8Array): readonly Place[] {
+    return (this.#making?.backlog ?? this.#deps.places).find(multihash);
   }
 
   get isSettled(): boolean {
-    return this.#done === this.#came;
+    return this.#known.count === this.#came;
+  }
+
+  /** Resolves when `find` knows all that was applied. @throws NodeError STORE_UNAVAILABLE, STORE_CLOSED */
+  settled(): Promise<void> {
+    return this.#reach(this.#known);
+  }
+
+  get isIndexed(): boolean {
+    return this.#indexed.count === this.#came;
+  }
+
+  /** Whether `find` knows more than the index has, or everything is beginning anew. */
+  get isAhead(): boolean {
+    return this.#making !== undefined || !this.#isComplete;
   }
 
   /** Resolves when all that was applied is in the index. @throws NodeError STORE_UNAVAILABLE, STORE_CLOSED */
-  settled(): Promise<void> {
-    if (this.isSettled) return Promise.resolve();
-    if (this.#closed) return Promise.reject(failure("STORE_CLOSED"));
-    return new Promise((resolve, reject) => {
-      this.#waiters.push({ steps: this.#came, resolve, reject });
-      this.#start();
-    });
+  indexed(): Promise<void> {
+    return this.#reach(this.#indexed);
   }
 
   /** Whoever waits for the index is told: the log goes on for others, and may wait for this copy. */
@@ -142,7 +168,19 @@ export class PlaceFeed implements Applier {
     this.#closed = true;
     await this.#running;
     clearTimeout(this.#retry);
-    this.#rejectWaiters(failure("STORE_CLOSED"));
+    this.#fail(failure("STORE_CLOSED"));
+  }
+
+  #reach(milestone: Milestone): Promise<void> {
+    if (milestone.count === this.#came) return Promise.resolve();
+    if (this.#closed) return Promise.reject(failure("STORE_CLOSED"));
+    this.#start();
+    return milestone.reach(this.#came);
+  }
+
+  #fail(error: unknown): void {
+    this.#known.fail(error);
+    this.#indexed.fail(error);
   }
 
   #add(step: Step): void {
@@ -156,57 +194,127 @@ export class PlaceFeed implements Applier {
     this.#running ??= this.#run().then(
       () => {
         this.#running = undefined;
-        // A step may have come since the last look.
-        if (this.#steps.length > 0) this.#start();
+        // Something may have come since the last look.
+        if (this.#next() !== undefined) this.#start();
       },
       (error: unknown) => {
         this.#running = undefined;
-        this.#rejectWaiters(error);
+        this.#fail(error);
         clearTimeout(this.#retry);
         this.#retry = setTimeout(() => this.#start(), RETRY_MS).unref();
       },
     );
   }
 
-  #rejectWaiters(error: unknown): void {
-    const waiting = this.#waiters;
-    this.#waiters = [];
-    for (const { reject } of waiting) reject(error);
-  }
-
   async #run(): Promise<void> {
-    while (this.#steps.length > 0 && !this.#closed) {
-      const changes = new PlaceChanges(this.#deps.places);
-      let taken = 0;
-      let reached: Reached = this.#deps.places.state;
-      // What was loaded for a step is held until all that are taken with it are in the index.
-      const isEnough = () => changes.isDue || changes.isBegun;
-      for (let step = this.#steps[0]; step !== undefined && !isEnough(); step = this.#steps[taken]) {
-        // Alone: what comes before it is of no use any more.
-        if (step.commit === undefined && taken > 0) break;
-        this.#loadAhead(taken);
-        for (const entry of step.commit?.entries ?? []) await this.#apply(changes, entry, step, reached);
-        if (step.commit === undefined) await this.#deps.places.clear();
-        else reached = { position: step.commit.position, commit: step.commit.id };
-        taken += 1;
-        if (step.commit === undefined) break;
-      }
-      if (this.#steps[0]?.commit !== undefined) await changes.write(reached);
-      this.#drop(this.#steps.splice(0, taken));
-      this.#done += taken;
-      this.#waiters = this.#waiters.filter(({ steps, resolve }) => {
-        if (steps > this.#done) return true;
-        resolve();
-        return false;
-      });
-    }
+    for (let next = this.#next(); next !== undefined && !this.#closed; next = this.#next()) await next();
   }
 
-  async #apply(changes: PlaceChanges, entry: Entry, step: Step, before: Reached): Promise<void> {
-    const { position } = step.commit as Commit;
-    if (entry.kind === "segment") await this.#addSegment(changes, entry.segment, { step, before });
+  /** What is to be done, of which one thing is under way at a time. */
+  #next(): (() => Promise<void>) | undefined {
+    const making = this.#making;
+    const [step] = this.#steps;
+    if (making?.state === "filled" && making.later.length === 0) return () => this.#made();
+    if (step !== undefined) {
+      if (step.commit === undefined) return () => this.#beginAnew();
+      if (making !== undefined) return () => this.#collect(making);
+      if (this.position === 0) return () => this.#make();
+      return () => this.#index(this.#steps);
+    }
+    if (making === undefined) return undefined;
+    if (making.state !== "filled") return this.#isComplete ? () => this.#fill(making) : undefined;
+    return () => this.#index(making.later);
+  }
+
+  /** What came before is of no use any more. */
+  async #beginAnew(): Promise<void> {
+    await this.#make();
+    this.#steps.shift();
+    this.#known.advance(1);
+    this.#indexed.advance(this.#known.count - this.#indexed.count);
+    this.#deps.onDecided([]);
+  }
+
+  async #make(): Promise<void> {
+    this.#making = undefined;
+    await this.#deps.places.clear();
+    const backlog = new Backlog(this.#deps.places);
+    const reached = this.#deps.places.state;
+    this.#making = { backlog, steps: 0, reached, replaced: new Set(), state: "collecting", later: [] };
+  }
+
+  /** Steps come into the backlog. */
+  async #collect(making: Making): Promise<void> {
+    const { backlog } = making;
+    let taken = 0;
+    const here = this.#steps.length;
+    for (let step = this.#steps[0]; step?.commit !== undefined && taken < here; step = this.#steps[taken]) {
+      this.#loads.ahead(this.#steps, taken);
+      for (const entry of step.commit.entries) await this.#note(backlog, entry, step.commit);
+      taken += 1;
+    }
+    await backlog.flush();
+    const steps = this.#steps.splice(0, taken);
+    if (making.state !== "collecting") making.later.push(...steps);
+    else {
+      making.steps += taken;
+      const last = steps.at(-1)?.commit;
+      if (last !== undefined) making.reached = { position: last.position, commit: last.id };
+      for (const id of replacedBy(entriesOf(steps))) making.replaced.add(id);
+    }
+    this.#found(steps);
+  }
+
+  async #note(backlog: Backlog, entry: Entry, { position }: Commit): Promise<void> {
+    for (const segment of segmentsOf(entry)) {
+      const { id, bytes, blocks } = segment;
+      const found = await this.#loads.blocksOf(segment);
+      const row = { id, bytes, blocks, position, isWhole: isOfWhole(segment, found) };
+      await backlog.addSegment(this.#deps.numbers.of(id), row, found);
+      this.#loads.drop(segment);
+    }
+    if (entry.kind === "condemned")
+      await backlog.addCondemned(entry.epoch, Math.min(entry.upTo, position), await this.#deps.readList(entry.list));
+    if (entry.kind === "removed") await backlog.addRemoved(entry.epoch, await this.#deps.readList(entry.rescued));
+  }
+
+  /** A part of the backlog comes into the index. */
+  async #fill(making: Making): Promise<void> {
+    making.state = "filling";
+    if (!(await making.backlog.fill(making.reached, making.replaced))) return;
+    making.state = "filled";
+    this.#inIndex(making.steps, [...making.replaced]);
+  }
+
+  async #made(): Promise<void> {
+    this.#making = undefined;
+    await this.#deps.places.clearChunks();
+  }
+
+  /** The first of these come into the index. */
+  async #index(steps: Step[]): Promise<void> {
+    const changes = new PlaceChanges(this.#deps.places);
+    let taken = 0;
+    let reached: Reached = this.#deps.places.state;
+    // What was loaded for a step is held until all that are taken with it are in the index.
+    const isEnough = () => changes.isDue || changes.isBegun;
+    for (let step = steps[0]; step?.commit !== undefined && !isEnough(); step = steps[taken]) {
+      this.#loads.ahead(steps, taken);
+      for (const entry of step.commit.entries) await this.#apply(changes, entry, step.commit, reached);
+      reached = { position: step.commit.position, commit: step.commit.id };
+      taken += 1;
+    }
+    await changes.write(reached);
+    const done = steps.splice(0, taken);
+    if (this.#making === undefined) this.#found(done);
+    this.#inIndex(taken, replacedBy(entriesOf(done)));
+  }
+
+  async #apply(changes: PlaceChanges, entry: Entry, commit: Commit, before: Reached): Promise<void> {
+    const { position } = commit;
+    if (entry.kind === "segment") await this.#addSegment(changes, entry.segment, { position, before });
     if (entry.kind === "replaced") {
-      for (const segment of entry.by) await this.#addSegment(changes, segment, { step, before });
+      for (const segment of entry.by) await this.#addSegment(changes, segment, { position, before });
       for (const id of entry.segments) {
         const number = this.#deps.numbers.find(id);
         if (number !== undefined) changes.removeSegment(number);
@@ -224,12 +332,11 @@ export class PlaceFeed implements Applier {
   async #addSegment(
     changes: PlaceChanges,
     segment: Segment,
-    { step, before }: { readonly step: Step; readonly before: Reached },
+    { position, before }: { readonly position: Position; readonly before: Reached },
   ): Promise<void> {
     const { id, bytes, blocks } = segment;
     const number = this.#deps.numbers.of(id);
-    const found = await this.#load(step, segment);
-    const { position } = step.commit as Commit;
+    const found = await this.#loads.blocksOf(segment);
     changes.addSegment(number, { id, bytes, blocks, position, isWhole: isOfWhole(segment, found) });
     for (const block of found) {
       changes.place(number, block);
@@ -254,62 +361,26 @@ export class PlaceFeed implements Applier {
     }
   }
 
-  #drop(steps: readonly Step[]): void {
-    const gone: number[] = [];
-    const indexed: number[] = [];
-    const decided: number[] = [];
-    // After a new beginning nothing is condemned any more.
-    if (steps.some(({ commit }) => commit === undefined)) this.#deps.onDecided([]);
-    for (const { commit } of steps) {
-      for (const entry of commit?.entries ?? []) {
-        for (const { id } of segmentsOf(entry)) {
-          const expected = this.#expected.get(id);
-          if (expected === undefined || expected.isIndexed) continue;
-          expected.isIndexed = true;
-          indexed.push(expected.number);
-          if (expected.isAnswered) this.#expected.delete(id);
-        }
-        if (entry.kind === "removed") decided.push(entry.epoch);
-        if (entry.kind !== "replaced") continue;
-        for (const id of entry.segments) {
-          const number = this.#deps.numbers.find(id);
-          if (number !== undefined) gone.push(number);
-          this.#deps.numbers.release(id);
-        }
-      }
-    }
-    if (indexed.length > 0) this.#deps.onIndexed(indexed);
+  /** `find` knows these. */
+  #found(steps: readonly Step[]): void {
+    const entries = entriesOf(steps);
+    const found = this.#expected.found(entries.flatMap(segmentsOf).map(({ id }) => id));
+    const decided = entries.flatMap((entry) => (entry.kind === "removed" ? [entry.epoch] : []));
+    if (found.length > 0) this.#deps.onFound(found);
     if (decided.length > 0) this.#deps.onDecided(decided);
+    this.#known.advance(steps.length);
+  }
+
+  /** So many steps more are in the index, which replace these segments. */
+  #inIndex(steps: number, replaced: readonly SegmentId[]): void {
+    const gone = replaced.flatMap((id) => this.#deps.numbers.find(id) ?? []);
+    for (const id of replaced) this.#deps.numbers.release(id);
     if (gone.length > 0) this.#deps.onDropped(gone);
-  }
-
-  #load(step: Step, segment: Segment): Promise<readonly IndexedBlock[]> {
-    const expected = this.#expected.get(segment.id);
-    if (expected !== undefined) return Promise.resolve(expected.blocks);
-    step.loaded ??= new Map();
-    const known = step.loaded.get(segment);
-    if (known !== undefined) return known;
-    const loading = this.#deps.load(segment);
-    // Whoever fails is loaded anew.
-    loading.catch(() => step.loaded?.delete(segment));
-    step.loaded.set(segment, loading);
-    return loading;
-  }
-
-  /** Begins to fetch what is large, for the step at `from` and a few after it. */
-  #loadAhead(from: number): void {
-    let blocks = 0;
-    for (const step of this.#steps.slice(from, from + MAX_AHEAD)) {
-      for (const segment of (step.commit?.entries ?? []).flatMap(segmentsOf)) {
-        if (segment.index !== undefined) continue;
-        if (blocks >= MAX_AHEAD_BLOCKS) return;
-        blocks += segment.blocks;
-        void this.#load(step, segment);
-      }
-    }
+    this.#indexed.advance(steps);
   }
 }
 
-/** The segments that an entry brings. */
-const segmentsOf = (entry: Entry): readonly Segment[] =>
-  entry.kind === "segment" ? [entry.segment] : entry.kind === "replaced" ? entry.by : [];
+const entriesOf = (steps: readonly Step[]): Entry[] => steps.flatMap(({ commit }) => commit?.entries ?? []);
+
+const replacedBy = (entries: readonly Entry[]): SegmentId[] =>
+  entries.flatMap((entry) => (entry.kind === "replaced" ? entry.segments : []));

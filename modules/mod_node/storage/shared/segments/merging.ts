@@ -100,7 +100,7 @@ async function mergeGroup(deps: MergingDeps, group: readonly Candidate[], { lock
   const { log, feed, writer, objects } = deps;
   const { removals } = feed;
   // The index must have what was removed before: it says what is copied.
-  if (feed.condemning.size > 0 || !feed.isSettled) return;
+  if (feed.condemning.size > 0 || !feed.isIndexed) return;
   const open = await writer.begin();
   const replaced: SegmentRow[] = [];
   for (const [number, row] of group) {

@@ -41,7 +41,7 @@ export async function openSharedBlocks(options: SharedBlocksOptions): Promise<Sh
       numbers,
       load: (segment) => loadIndex(objects, segment, onNotice),
       readList: (list) => readBlockList(objects, list),
-      onIndexed: (segments) => store?.indexed(segments),
+      onFound: (segments) => store?.found(segments),
       onDecided: (epochs) => store?.decided(epochs),
       onDropped: (segments) => {
         for (const segment of segments) cache.forget(segment);

@@ -116,12 +116,13 @@ export class PlaceChanges {
   }
 }
 
-function partsOfCid(bytes: Uint8Array): { form: Form; multihash: Uint8Array } {
+export function partsOfCid(bytes: Uint8Array): { form: Form; multihash: Uint8Array } {
   const cid = CID.decode(bytes);
   return { form: formOf(cid), multihash: cid.multihash.bytes };
 }
 
-const condemnedKey = (form: Form, multihash: Uint8Array): Uint8Array => Buffer.concat([varints([form]), multihash]);
+export const condemnedKey = (form: Form, multihash: Uint8Array): Uint8Array =>
+  Buffer.concat([varints([form]), multihash]);
 
 function partsOfKey(key: Uint8Array): { form: Form; multihash: Uint8Array } {
   const read = new Varints(key);

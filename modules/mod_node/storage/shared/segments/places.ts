@@ -5,6 +5,7 @@ import type { MakeRoom } from "../../disk_reserve.ts";
 import { type Environment, EnvironmentDamaged, type Notice, openEnvironment, type Table } from "../../lmdb/open.ts";
 import type { Position, Reached, SegmentId } from "../log.ts";
 import type { IndexedBlock } from "./index_file.ts";
+import type { ChunkTable } from "./sorted_runs.ts";
 
 /** Where the bytes of one form of a multihash are. */
 export interface Place {
@@ -50,6 +51,8 @@ export interface PlaceWrite {
   readonly rows: ReadonlyMap<number, SegmentRow | undefined>;
   /** True condemns, false ends that. */
   readonly condemned: readonly { readonly epoch: number; readonly key: Uint8Array; readonly is: boolean }[];
+  /** Parts of runs, by number: none has been written before. */
+  readonly chunks?: readonly (readonly [number: number, bytes: Uint8Array])[];
 }
 
 const FORMAT = 2;
@@ -64,6 +67,7 @@ export class Places {
   #places!: Table;
   #segments!: Table;
   #condemned!: Table;
+  #chunks!: Table;
   #state = noState;
   /** The log that it is of, as it names itself. */
   #store = "";
@@ -114,6 +118,15 @@ export class Places {
     );
   }
 
+  /** See `sorted_runs.ts`. */
+  readonly chunks: ChunkTable = {
+    view: (chunk) => {
+      const value = this.#chunks.getBinaryFast(numberKey(chunk));
+      return value?.subarray(0, value.length);
+    },
+    copy: (chunk) => this.#chunks.get(numberKey(chunk)),
+  };
+
   /** Multihashes in order, from the one after `after` on; none at the end. */
   page(after: Uint8Array | undefined, limit: number): { multihash: Uint8Array; places: readonly Place[] }[] {
     const range = this.#places.getRange({ ...from(after), limit });
@@ -139,7 +152,7 @@ export class Places {
   }
 
   /** Durable when it resolves. */
-  async write({ state, places, rows, condemned }: PlaceWrite): Promise<void> {
+  async write({ state, places, rows, condemned, chunks = [] }: PlaceWrite): Promise<void> {
     // A place never leads to a segment that is not known.
     for (const [number, row] of rows) if (row !== undefined && !this.rows.has(number)) this.rows.set(number, row);
     await this.#environment.write(() => {
@@ -155,6 +168,7 @@ export class Places {
         if (is) this.#condemned.put(epochKey(epoch, key), Buffer.alloc(0));
         else this.#condemned.remove(epochKey(epoch, key));
       }
+      for (const [number, bytes] of chunks) this.#chunks.put(numberKey(number), asBuffer(bytes));
       this.#segments.put(
         stateKey,
         Buffer.concat([
@@ -177,10 +191,15 @@ export class Places {
   /** Removes everything; reads go on meanwhile. */
   async clear(): Promise<void> {
     await this.#environment.write(() => {
-      for (const table of [this.#places, this.#segments, this.#condemned]) void table.clearAsync();
+      for (const table of [this.#places, this.#segments, this.#condemned, this.#chunks]) void table.clearAsync();
     });
     this.rows.clear();
     this.#state = noState;
+  }
+
+  /** Nothing of runs is needed any more. */
+  async clearChunks(): Promise<void> {
+    await this.#environment.write(() => void this.#chunks.clearAsync());
   }
 
   close(): Promise<void> {
@@ -192,6 +211,7 @@ export class Places {
     this.#places = this.#environment.table("places");
     this.#segments = this.#environment.table("segments");
     this.#condemned = this.#environment.table("condemned");
+    this.#chunks = this.#environment.table("chunks");
     this.rows.clear();
     this.#state = noState;
     const known = this.#segments.get(stateKey);

@@ -105,17 +105,16 @@ export class SharedBlocks implements BlockStore {
     this.#feed = feed;
     this.#log = log;
     const sizes = { segmentBytes: Math.min(segmentBytes, MAX_SEGMENT_BYTES), bufferedBytes };
-    this.#writer = new SegmentWriter({ folder, objects, log, cache, feed, numbers, ...sizes });
-    const catchUp = () => this.#catchUp();
+    const writer = new SegmentWriter({ folder, objects, log, cache, feed, numbers, ...sizes });
+    this.#writer = writer;
+    const [hear, catchUp] = [() => this.#hear(), () => this.#catchUp()];
     const { graceMs = STORE_DEFAULTS.graceMs, onNotice = () => {} } = options;
-    const { segmentBytes: fullBytes } = sizes;
-    const writer = this.#writer;
-    const shared = { log, objects, places, numbers, feed, cache, writer, segmentBytes: fullBytes };
+    const shared = { log, objects, places, numbers, feed, cache, writer, segmentBytes: sizes.segmentBytes };
     this.upkeep = new Upkeep({ ...shared, graceMs, onNotice, catchUp }, () => this.#mustBeOpen());
     const find = (cid: CID, buffers?: BufferPool) => this.#findAnyway(cid, buffers);
     const suspensions = this.#suspensions;
     const newId = () => writer.newId();
-    this.condemnable = condemnableBlocks({ places, feed, objects, suspensions, catchUp, newId, find });
+    this.condemnable = condemnableBlocks({ places, feed, objects, suspensions, hear, catchUp, newId, find });
     const failed = (error: Error) =>
       NodeError.is(error) ? error : failure("STORE_BROKEN", { path: folder, reason: error.message }, error);
     const damaged = async (location: BytesLocation) => cache.drop(location);
@@ -143,7 +142,7 @@ export class SharedBlocks implements BlockStore {
   async forms({ multihash }: CID): Promise<readonly CID[]> {
     this.#mustBeOpen();
     const bytes = multihash.bytes.slice();
-    if (this.#formsOf(bytes).length === 0) await this.#catchUp();
+    if (this.#formsOf(bytes).length === 0) await this.#hear();
     return this.#cidsOf(bytes);
   }
 
@@ -175,7 +174,7 @@ export class SharedBlocks implements BlockStore {
   async delete(cids: readonly CID[]): Promise<boolean[]> {
     // What is removed is in the log.
     await this.sync();
-    await this.#catchUp();
+    await this.#hear();
     const seen = new Set<string>();
     const told = cids.map((cid) => {
       if (seen.has(keyOf(cid.bytes)) || this.#find(cid) === undefined) return false;
@@ -228,7 +227,7 @@ export class SharedBlocks implements BlockStore {
   async check(cid: CID): Promise<boolean | undefined> {
     const place = this.#find(cid) ?? (await this.#lookAgain(cid));
     if (place === undefined) return undefined;
-    const reads = this.#writer.isUnindexed(place.segment) ? this.#reads : this.#direct;
+    const reads = this.#writer.isUnfound(place.segment) ? this.#reads : this.#direct;
     return reads.check(cid, place);
   }
 
@@ -243,14 +242,14 @@ export class SharedBlocks implements BlockStore {
     return { bytes: this.#cache.bytes, max: this.#cache.max, ...this.#counts };
   }
 
-  /** Bytes of segments that are not in the store, or not in the index yet. */
+  /** Bytes of segments that are not in the store, or not found there yet. */
   get waiting(): number {
     return this.#writer.bytes;
   }
 
-  /** @internal These segments of this host are in the index. */
-  indexed(segments: readonly number[]): void {
-    this.#writer.indexed(segments);
+  /** @internal Blocks of these segments of this host are found by the feed. */
+  found(segments: readonly number[]): void {
+    this.#writer.found(segments);
     if (this.#closing === undefined) this.upkeep.written(segments.length);
   }
 
@@ -288,13 +287,13 @@ export class SharedBlocks implements BlockStore {
   }
 
   #place(multihash: Uint8Array, form: number): BytesLocation | undefined {
-    const place = this.#places.find(multihash).find((each) => each.form === form);
+    const place = this.#feed.find(multihash).find((each) => each.form === form);
     return place === undefined || this.#suspensions.hides(multihash, place) ? undefined : place;
   }
 
   /** For what is not here as far as this host knows: another one may have stored it. @throws NodeError STORE_UNAVAILABLE */
   async #lookAgain(cid: CID): Promise<BytesLocation | undefined> {
-    await this.#catchUp();
+    await this.#hear();
     return this.#find(cid);
   }
 
@@ -311,12 +310,12 @@ export class SharedBlocks implements BlockStore {
   async #join(): Promise<void> {
     const { session } = this.#log;
     const { resets } = this.#feed;
-    await this.#catchUp();
+    await this.#hear();
     this.#joined = { session, resets };
   }
 
-  /** Everything that was committed anywhere is in the index, until something is awaited. */
-  async #catchUp(): Promise<void> {
+  /** Everything that was committed anywhere is found, until something is awaited. */
+  async #hear(): Promise<void> {
     for (let resets = -1; resets !== this.#feed.resets; ) {
       this.#mustBeOpen();
       ({ resets } = this.#feed);
@@ -326,9 +325,18 @@ export class SharedBlocks implements BlockStore {
     this.#mustBeOpen();
   }
 
+  /** It is in the index as well: for who goes through that. A host that is new to the store takes a while. */
+  async #catchUp(): Promise<void> {
+    do {
+      await this.#hear();
+      await this.#feed.indexed();
+    } while (this.#feed.isAhead);
+    this.#mustBeOpen();
+  }
+
   #formsOf(multihash: Uint8Array): number[] {
     const open = this.#writer.blocks.find(multihash).map(({ form }) => form);
-    const stored = this.#places.find(multihash).filter((place) => !this.#suspensions.hides(multihash, place));
+    const stored = this.#feed.find(multihash).filter((place) => !this.#suspensions.hides(multihash, place));
     return [...new Set([...open, ...stored.map(({ form }) => form)])];
   }
 
@@ -373,7 +381,7 @@ export class SharedBlocks implements BlockStore {
   /** Where a block is that may go. */
   #hidden(cid: CID): BytesLocation | undefined {
     const { bytes } = cid.multihash;
-    const place = this.#places.find(bytes).find(({ form }) => form === formOf(cid));
+    const place = this.#feed.find(bytes).find(({ form }) => form === formOf(cid));
     return place !== undefined && this.#suspensions.hides(bytes, place) ? place : undefined;
   }
 

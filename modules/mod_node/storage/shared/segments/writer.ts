@@ -33,9 +33,9 @@ export class SegmentWriter {
   readonly #sealer: Sealer;
   /** Length at which the present segment is full. */
   #fullBytes: number;
-  /** What the index does not have yet. */
+  /** What the feed does not find yet. */
   readonly blocks = new OpenBlocks();
-  readonly #unindexed = new Map<number, OpenSegment>();
+  readonly #unfound = new Map<number, OpenSegment>();
   /** The segment that blocks are added to. */
   #open: OpenSegment | undefined;
   #beginning: Promise<void> | undefined;
@@ -48,9 +48,9 @@ export class SegmentWriter {
     this.#sealer = new Sealer({ ...deps, files: deps.cache.own });
   }
 
-  /** Bytes of segments that the index does not have yet. */
+  /** Bytes of segments whose blocks the feed does not find yet. */
   get bytes(): number {
-    return [...this.#unindexed.values()].reduce((sum, { bytes }) => sum + bytes, 0);
+    return [...this.#unfound.values()].reduce((sum, { bytes }) => sum + bytes, 0);
   }
 
   /** Whether `add` can be called now; otherwise `prepareFor` first. */
@@ -108,7 +108,7 @@ export class SegmentWriter {
     cache.begin(number);
     try {
       const open = await OpenSegment.begin(cache.own, number, bufferedBytes);
-      this.#unindexed.set(number, open);
+      this.#unfound.set(number, open);
       return open;
     } catch (error) {
       throw failure("STORE_FULL", { path: folder, reason: (error as Error).message }, error);
@@ -137,22 +137,22 @@ export class SegmentWriter {
   discard(open: OpenSegment, uploaded: Segment | undefined): void {
     if (uploaded !== undefined) this.#deps.feed.forget(uploaded.id);
     this.#sealer.forget(open);
-    this.#unindexed.delete(open.number);
+    this.#unfound.delete(open.number);
     this.#deps.cache.forget(open.number);
     this.#deps.numbers.giveBack(open.number);
   }
 
-  /** Whether the index lacks a segment of this host. */
-  isUnindexed(segment: number): boolean {
-    return this.#unindexed.has(segment);
+  /** Whether blocks of a segment of this host are found here only. */
+  isUnfound(segment: number): boolean {
+    return this.#unfound.has(segment);
   }
 
-  /** These segments of this host are in the index. */
-  indexed(segments: readonly number[]): void {
+  /** Blocks of these segments of this host are found by the feed. */
+  found(segments: readonly number[]): void {
     for (const number of segments) {
-      const open = this.#unindexed.get(number);
+      const open = this.#unfound.get(number);
       if (open === undefined) continue;
-      this.#unindexed.delete(number);
+      this.#unfound.delete(number);
       this.blocks.remove(open);
       this.#deps.cache.stored(number, open.bytes);
     }
