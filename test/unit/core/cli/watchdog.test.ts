@@ -30,7 +30,26 @@ async function run(t: TestContext, exits: boolean, hold: string): Promise<{ stde
   return await promisify(execFile)(process.execPath, args).catch((error) => error);
 }
 
+/** Says what comes first: that there is a thread, or that the loop has turned. */
+const turns = (seconds: number) => `
+  import { watchLoop } from ${JSON.stringify(at("cli/watchdog.ts"))};
+  process.on("worker", () => console.error("a thread"));
+  const end = watchLoop({ seconds: ${seconds}, exits: false });
+  setTimeout(() => (console.error("the loop has turned"), end()), 500);
+`;
+
 describe("the watchdog", () => {
+  test("starts its thread with the first beat, so that a server answers before", { timeout: 300_000 }, async (t) => {
+    for (const [seconds, expected] of [
+      [1000, "the loop has turned\n"],
+      [0.5, "a thread\nthe loop has turned\n"],
+    ] as const) {
+      const folder = await folderOf(t, { "program.mjs": turns(seconds) });
+      const args = ["--conditions=source", join(folder, "program.mjs")];
+      assert.equal((await promisify(execFile)(process.execPath, args)).stderr, expected);
+    }
+  });
+
   test("names the module whose code holds the loop", { timeout: 300_000 }, async (t) => {
     const { stderr } = await run(t, false, waits(4));
     assert.match(stderr, /the event loop has stood still for \d+\.\d s, in code of the module shop/);
