@@ -5,7 +5,7 @@ import { castCid } from "./text.ts";
 /** Bytes of a buffer that a CID may keep in memory. */
 const MAX_VIEWED_BYTES = 64 * 1024;
 /** Bytes of CIDs that are copied into one array: one for each costs more than the copy. */
-const COPIED_BYTES = 2 * 1024;
+const COPIED_BYTES = 512;
 
 /** The pool of a buffer. */
 interface Pool {
@@ -27,11 +27,14 @@ export function lasting(links: readonly CID[], block: Uint8Array, pool: Pool | u
   return links;
 }
 
-/** Each keeps in memory what others stand beside it, which is little. */
+/** Each keeps in memory those that stand beside it, which take as much as its object does. */
 function copiesOf(cids: readonly CID[]): readonly CID[] {
   let room = new Uint8Array(0);
-  return cids.map(({ bytes }) => {
-    if (bytes.length > room.length) room = new Uint8Array(Math.max(COPIED_BYTES, bytes.length));
+  return cids.map(({ bytes }, at) => {
+    if (bytes.length > room.length) {
+      const left = (cids.length - at) * bytes.length;
+      room = new Uint8Array(Math.max(Math.min(COPIED_BYTES, left), bytes.length));
+    }
     const copy = room.subarray(0, bytes.length);
     copy.set(bytes);
     room = room.subarray(bytes.length);

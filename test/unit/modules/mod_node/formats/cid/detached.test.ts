@@ -1,0 +1,24 @@
+import assert from "node:assert/strict";
+import { test } from "node:test";
+import { lasting } from "#node/formats/cid/detached.ts";
+import { castCid } from "#node/formats/cid/text.ts";
+import { BufferPool } from "#node/storage/blockstore/buffer_pool.ts";
+import { samples } from "#test/unit/modules/mod_node/storage/blockstore/samples.ts";
+
+for (const count of [1, 100]) {
+  test(`${count} links of a large block outlast its buffer, and keep little more than themselves in memory`, () => {
+    const pool = new BufferPool();
+    const block = pool.take(256 * 1024);
+    const cids = samples(count, 10).map(({ cid }) => cid);
+    let at = 0;
+    const links = cids.map(({ bytes }) => {
+      block.set(bytes, at);
+      at += bytes.length;
+      return castCid(block.subarray(at - bytes.length, at));
+    });
+    const kept = lasting(links, block, pool);
+    block.fill(0);
+    assert.deepEqual(kept.map(String), cids.map(String));
+    for (const { bytes } of kept) assert.ok(bytes.buffer.byteLength <= Math.min(512, count * bytes.length));
+  });
+}
