@@ -116,47 +116,44 @@ export class Connection implements WebSocketConnection {
     if (typeof message !== "string" && !(message instanceof Uint8Array)) {
       throw new TypeError(`A websocket sends strings and bytes, not a ${typeof message}`);
     }
-    const { promise, resolve, reject } = Promise.withResolvers<void>();
-    // Senders that do not await must not fail as unhandled rejections when the client has left.
-    promise.catch(() => undefined);
     if (this.#unsent > this.#limits.maxUnsent) this.cut("the client reads too slowly");
-    if (!this.open) {
-      reject(this.#gone());
-      return promise;
-    }
+    if (!this.open) return quietly(Promise.reject(this.#gone()));
     this.#sent += message.length;
     const place = ++this.#sentMessages;
+    let settle: ((error: Error | null | undefined) => void) | undefined;
     this.#ws.send(message, (error) => {
       this.#leftMessages = Math.max(this.#leftMessages, place);
-      if (error) reject(this.#gone());
-      else resolve();
+      settle?.(error);
       if (this.#ws.bufferedAmount === 0) this.#unwatch();
     });
     // Even what the kernel takes at once is reported later.
     if (this.#ws.bufferedAmount === 0) this.#leftMessages = place;
-    if (this.#unsent <= MAX_SENT_AHEAD) resolve();
-    else this.#watchSending();
-    return promise;
+    if (this.#unsent <= MAX_SENT_AHEAD) return sent;
+    this.#watchSending();
+    const { promise, resolve, reject } = Promise.withResolvers<void>();
+    settle = (error) => (error ? reject(this.#gone()) : resolve());
+    return quietly(promise);
   }
 
   receive(): Promise<WebSocketMessage | undefined> {
-    if (this.#reading === "not yet") this.#reading = "wanted";
-    const message = this.#messages.shift();
-    if (message === undefined) {
-      if (this.#end !== undefined) return Promise.resolve(undefined);
-      return new Promise((resolve) => void this.#readers.push(resolve));
-    }
-    this.#count(-message.length);
-    this.#hold();
-    return turns.isSpentAtMessage() ? turns.next().then(() => message) : Promise.resolve(message);
+    return this.#take((message) => message);
   }
 
   [Symbol.asyncIterator](): AsyncIterator<WebSocketMessage> {
-    const next = async (): Promise<IteratorResult<WebSocketMessage>> => {
-      const value = await this.receive();
-      return value === undefined ? { done: true, value } : { done: false, value };
-    };
-    return { next };
+    return { next: () => this.#take(resultOf) };
+  }
+
+  /** The next message, as `form` gives it: one promise a message, since connections may have very many. */
+  #take<T>(form: (message: WebSocketMessage | undefined) => T): Promise<T> {
+    if (this.#reading === "not yet") this.#reading = "wanted";
+    const message = this.#messages.shift();
+    if (message === undefined) {
+      if (this.#end !== undefined) return Promise.resolve(form(undefined));
+      return new Promise((resolve) => void this.#readers.push((next) => resolve(form(next))));
+    }
+    this.#count(-message.length);
+    this.#hold();
+    return turns.isSpentAtMessage() ? turns.next().then(() => form(message)) : Promise.resolve(form(message));
   }
 
   close(code = 1000, reason = ""): Promise<WebSocketClosed> {
@@ -272,6 +269,17 @@ export class Connection implements WebSocketConnection {
     const ended = this.#end && `it ended with ${this.#end.code} ${this.#end.reason}`.trim();
     return new ModhostError("WEBSOCKET_CLOSED", { reason: ended ?? this.#cut ?? "it is being closed" });
   }
+}
+
+const sent = Promise.resolve();
+
+const resultOf = (value: WebSocketMessage | undefined): IteratorResult<WebSocketMessage, undefined> =>
+  value === undefined ? { done: true, value } : { done: false, value };
+
+/** Senders that do not await must not fail as unhandled rejections when the client has left. */
+function quietly(promise: Promise<void>): Promise<void> {
+  promise.catch(() => undefined);
+  return promise;
 }
 
 /** A message of one byte may keep the 16 KB that it was unpacked into, or the 64 KB that it was read with. */

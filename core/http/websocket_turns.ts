@@ -44,10 +44,10 @@ export class WebsocketTurns {
   /** What comes on the connection is given to its listeners in turns that have time left. */
   share(socket: Socket): void {
     const { emit } = socket;
-    socket.emit = (name: string | symbol, ...values: unknown[]): boolean => {
-      if (name !== "data" || !this.isSpent()) return Reflect.apply(emit, socket, [name, ...values]);
+    socket.emit = (...call: [name: string | symbol, piece?: unknown]): boolean => {
+      if (call[0] !== "data" || !this.isSpent()) return Reflect.apply(emit, socket, call);
       socket.pause();
-      socket.unshift(values[0]);
+      socket.unshift(call[1]);
       this.#waiting.add(socket);
       return true;
     };

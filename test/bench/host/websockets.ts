@@ -6,6 +6,10 @@ import { connect, type Socket } from "node:net";
 const PAYLOAD = "hello, hello";
 /** Text, masked with zeros, as a client has to mask. */
 const MESSAGE = Buffer.concat([Buffer.from([0x81, 0x80 | PAYLOAD.length, 0, 0, 0, 0]), Buffer.from(PAYLOAD)]);
+/** What a server asks now and then, and the answer. */
+const PING = 0x89;
+const PING_BYTES = 2;
+const PONG = Buffer.from([0x8a, 0x80, 0, 0, 0, 0]);
 /** The same from a server: two bytes and no mask. */
 const ECHO_BYTES = 2 + PAYLOAD.length;
 
@@ -53,9 +57,18 @@ class Echo {
     const fail = () => this.#over.reject(new Error("The websocket was closed"));
     socket.on("error", fail).on("close", fail);
     socket.on("data", (bytes: Buffer) => {
-      this.#missing -= bytes.length;
-      if (this.#missing === 0) this.#over.resolve();
-      else if (this.#missing < 0) this.#over.reject(new Error("More came back than was sent"));
+      for (let at = 0; at < bytes.length; ) {
+        if (bytes[at] === PING && this.#missing % ECHO_BYTES === 0) {
+          socket.write(PONG);
+          at += PING_BYTES;
+          continue;
+        }
+        const taken = Math.min(this.#missing, bytes.length - at);
+        if (taken === 0) this.#over.reject(new Error("More came back than was sent"));
+        this.#missing -= taken;
+        at += taken || bytes.length;
+        if (this.#missing === 0) this.#over.resolve();
+      }
     });
   }
 
