@@ -60,6 +60,8 @@ export class Exchange implements HttpEvent, LayeredExchange, TokenUse {
   #resolution: Resolution | undefined;
   #next = 0;
   #mount: Mount | undefined;
+  /** Among the requests of the app. */
+  #place: number | undefined;
   /** Of middleware that failed. */
   #blamed: Module | undefined;
   #sending: Sending | undefined;
@@ -310,9 +312,14 @@ export class Exchange implements HttpEvent, LayeredExchange, TokenUse {
 
   #enter(mount: Mount): void {
     if (this.#mount === mount) return;
-    this.#mount?.leave(this);
+    this.#leave();
     this.#mount = mount;
-    mount.enter(this);
+    this.#place = mount.enter(this);
+  }
+
+  #leave(): void {
+    if (this.#place !== undefined) this.#mount?.leave(this.#place);
+    this.#place = undefined;
   }
 
   /** The request has a body that is not read yet. */
@@ -331,7 +338,7 @@ export class Exchange implements HttpEvent, LayeredExchange, TokenUse {
     this.#sending?.over();
     if (!this.#complete) request.abort();
     if (response.on_destroy !== undefined) this.#destroyed(response.on_destroy);
-    this.#mount?.leave(this);
+    this.#leave();
     this.#token?.end(this);
     this.settled?.();
     const status = response.raw.headersSent ? response.raw.statusCode : 0;

@@ -1,3 +1,4 @@
+import { Slots } from "../util/slots.ts";
 import type { ActiveRequest } from "./route.ts";
 
 /** Requests are named up to this number, the others counted. */
@@ -18,7 +19,7 @@ export function followCuts(hear: (names: string) => void): () => void {
  * that were named before, by whoever ends the same request.
  */
 export function namesOfCut(requests: Iterable<ActiveRequest>): string | undefined {
-  const all = [...requests].filter((request) => !cutOff.has(request));
+  const all = [...requests].filter((request) => !cutOff.has(request)).sort((one, other) => one.began - other.began);
   if (all.length === 0) return undefined;
   for (const request of all) cutOff.add(request);
   const named = all.slice(0, MAX_NAMED).map((request) => request.describe());
@@ -27,22 +28,28 @@ export function namesOfCut(requests: Iterable<ActiveRequest>): string | undefine
   return names;
 }
 
+/** In no order. */
+export interface ActiveRequests extends Iterable<ActiveRequest> {
+  readonly size: number;
+}
+
 /** Requests that an app or a middleware is working on; its unload waits for them. */
 export class InFlight {
-  readonly #active = new Set<ActiveRequest>();
+  readonly #active = new Slots<ActiveRequest>();
   #idle: (() => void) | undefined;
 
   /** Those that are still there. */
-  get active(): ReadonlySet<ActiveRequest> {
+  get active(): ActiveRequests {
     return this.#active;
   }
 
-  enter(request: ActiveRequest): void {
-    this.#active.add(request);
+  /** Gives the place to leave. */
+  enter(request: ActiveRequest): number {
+    return this.#active.add(request);
   }
 
-  leave(request: ActiveRequest): void {
-    this.#active.delete(request);
+  leave(place: number): void {
+    this.#active.delete(place);
     if (this.#active.size === 0) this.#idle?.();
   }
 

@@ -108,7 +108,7 @@ export class MiddlewareLayer {
     let after = 0;
     let hasPassed = false;
     let isOwnFault = true;
-    this.#inFlight.enter(request);
+    const place = this.#inFlight.enter(request);
     this.#usage.requests += 1;
     try {
       await this.#composed(context, async () => {
@@ -130,7 +130,7 @@ export class MiddlewareLayer {
       this.#requests += 1;
       if (!hasPassed) this.#answered += 1;
       this.#time += performance.now() - begun - after;
-      this.#inFlight.leave(request);
+      this.#inFlight.leave(place);
     }
   };
 

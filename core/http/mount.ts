@@ -2,7 +2,7 @@ import type { DefaultHeaders, HttpProvider, MiddlewareProvider, Module, TokenNee
 import { type Usage, usageOf } from "../util/usage.ts";
 import { AppRoutes } from "./app_routes.ts";
 import type { CorsPolicy } from "./cors.ts";
-import { InFlight } from "./in_flight.ts";
+import { type ActiveRequests, InFlight } from "./in_flight.ts";
 import type { OriginPolicy } from "./origins.ts";
 import type { ActiveRequest, Mount, MountPlace } from "./route.ts";
 import { needOf } from "./token_check.ts";
@@ -58,18 +58,19 @@ export class AppMount implements Mount {
   }
 
   /** Requests that reached one of its handlers and are not over. */
-  get active(): ReadonlySet<ActiveRequest> {
+  get active(): ActiveRequests {
     return this.#inFlight.active;
   }
 
-  enter(request: ActiveRequest): void {
+  enter(request: ActiveRequest): number {
     this.usage.requests += 1;
-    this.#inFlight.enter(request);
+    const place = this.#inFlight.enter(request);
     if (this.retired) request.retire();
+    return place;
   }
 
-  leave(request: ActiveRequest): void {
-    this.#inFlight.leave(request);
+  leave(place: number): void {
+    this.#inFlight.leave(place);
   }
 
   /**

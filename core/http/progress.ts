@@ -1,3 +1,5 @@
+import { Slots } from "../util/slots.ts";
+
 /** Something that moves bytes while a client is waited for. */
 export interface Flow {
   /** Bytes moved so far. */
@@ -10,15 +12,20 @@ export interface Flow {
   patience?(): number;
   /** Bytes of memory that are kept until the client takes them; left out, none. */
   held?(): number;
+  /** The watch's own, while it has the flow. */
+  mark?: Mark | undefined;
 }
 
 interface Mark {
+  readonly place: number;
   since: number;
   moved: number;
   held: number;
   /** Milliseconds in which it might stand still when it was last looked at. */
   patience: number;
 }
+
+type Marked = Flow & { readonly mark: Mark };
 
 /** Bytes that an answer holds whose body is read piece by piece: what is read ahead, and objects. */
 export const STREAM_COST = 128 * 1024;
@@ -40,7 +47,7 @@ export class ProgressWatch {
   #bytes = 0;
   #maxHeld = 0;
   #interval = 0;
-  readonly #flows = new Map<Flow, Mark>();
+  readonly #flows = new Slots<Marked>();
   readonly #queue: ((turn: number) => void)[] = [];
   #timer: NodeJS.Timeout | undefined;
   /** Milliseconds that this process has been watching, of a time that stands still while it does not run. */
@@ -72,13 +79,15 @@ export class ProgressWatch {
     const held = flow.held?.() ?? 0;
     this.#held += held;
     this.#run();
-    this.#flows.set(flow, { since: this.#now(), moved: flow.moved(), held, patience: this.#patience(flow) });
+    const place = this.#flows.add(flow as Marked);
+    flow.mark = { place, since: this.#now(), moved: flow.moved(), held, patience: this.#patience(flow) };
   }
 
   delete(flow: Flow): void {
-    const mark = this.#flows.get(flow);
+    const { mark } = flow;
     if (mark === undefined) return;
-    this.#flows.delete(flow);
+    flow.mark = undefined;
+    this.#flows.delete(mark.place);
     this.#held -= mark.held;
     this.#admit();
   }
@@ -133,8 +142,9 @@ export class ProgressWatch {
   #tick(): void {
     this.#clock = this.#now();
     this.#ticked = performance.now();
-    const slow: [Flow, Mark][] = [];
-    for (const [flow, mark] of this.#flows) {
+    const slow: Marked[] = [];
+    for (const flow of this.#flows) {
+      const { mark } = flow;
       const moved = flow.moved();
       const held = flow.held?.() ?? 0;
       this.#held += held - mark.held;
@@ -146,11 +156,11 @@ export class ProgressWatch {
         mark.since = this.#clock;
         mark.moved = moved;
       } else if (this.#clock - mark.since >= patience) this.#expire(flow);
-      else if (this.#clock - mark.since >= MAX_PRESSED_TIME && held > 0) slow.push([flow, mark]);
+      else if (this.#clock - mark.since >= MAX_PRESSED_TIME && held > 0) slow.push(flow);
     }
     if (this.#held > this.#maxHeld) {
-      slow.sort(([, one], [, other]) => one.since - other.since);
-      for (const [flow] of slow) {
+      slow.sort(({ mark: one }, { mark: other }) => one.since - other.since);
+      for (const flow of slow) {
         if (this.#held <= this.#maxHeld) break;
         this.#expire(flow);
       }

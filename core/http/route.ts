@@ -56,9 +56,9 @@ export interface Mount extends MountPlace {
   readonly need: TokenNeed | undefined;
   /** Of the module that it belongs to. */
   readonly usage: Usage;
-  /** A request reaches one of its handlers; `leave` is called once it is over. */
-  enter(request: ActiveRequest): void;
-  leave(request: ActiveRequest): void;
+  /** A request reaches one of its handlers; gives the place that it leaves once it is over. */
+  enter(request: ActiveRequest): number;
+  leave(place: number): void;
 }
 
 export interface RouteInfo {

@@ -18,6 +18,7 @@ interface Sender {
 
 /** An answer on its way to a client that may be slow: what it has taken, and what is held for it. */
 export class Sending implements Flow {
+  mark: Flow["mark"] = undefined;
   readonly #sender: Sender;
   /** The body is sent piece by piece. */
   #isStreamed = false;

@@ -305,7 +305,8 @@ export class HttpService implements PipelineService {
 
   /** What is being answered, the oldest first. */
   active(): ActiveRequest[] {
-    return [...this.#leaving, ...this.#mounts].flatMap(({ active }) => [...active]);
+    const all = [...this.#leaving, ...this.#mounts].flatMap(({ active }) => [...active]);
+    return all.sort((one, other) => one.began - other.began);
   }
 
   figures(): ServiceFigures {

@@ -1,0 +1,30 @@
+import assert from "node:assert/strict";
+import { test } from "node:test";
+import { Slots } from "#core/util/slots.ts";
+
+test("what was added is there until its place is given up, and its place serves again", () => {
+  const slots = new Slots<{ name: string }>();
+  const names = () => [...slots].map(({ name }) => name).sort();
+  const [a, b, c] = ["a", "b", "c"].map((name) => slots.add({ name })) as [number, number, number];
+  assert.deepEqual([names(), slots.size], [["a", "b", "c"], 3]);
+  slots.delete(b);
+  assert.deepEqual([names(), slots.size], [["a", "c"], 2]);
+  assert.equal(slots.add({ name: "d" }), b);
+  slots.delete(a);
+  slots.delete(c);
+  assert.deepEqual([names(), slots.size], [["d"], 1]);
+});
+
+test("what is given up while all are looked at is met no more", () => {
+  const slots = new Slots<{ place: number }>();
+  for (let at = 0; at < 3; at += 1) {
+    const one = { place: -1 };
+    one.place = slots.add(one);
+  }
+  let met = 0;
+  for (const { place } of slots) {
+    met += 1;
+    if (place === 0) slots.delete(1);
+  }
+  assert.equal(met, 2);
+});
