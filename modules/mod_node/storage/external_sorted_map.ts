@@ -1,6 +1,7 @@
 /** Maps that are sorted by name, and spill to the disk when they have too many entries. */
 import { setImmediate as nextTurn } from "node:timers/promises";
 import { compareNames } from "../formats/dag_pb/dag_pb.ts";
+import { inSlices, sortedSteps } from "../util/async/steps.ts";
 import { MAX_KEY, openScratch, type Scratch } from "./lmdb/scratch.ts";
 
 /** How values are encoded on the disk. */
@@ -158,10 +159,10 @@ export class ExternalSortedMap<T> {
         if (key.length <= MAX_KEY) entries.push({ key, value });
       }
     }
-    entries.sort((one, other) => Buffer.compare(one.key, other.key));
-    for (let at = 0; at < entries.length; at += MAX_BATCH) {
+    const sorted = await inSlices(sortedSteps(entries, (one, other) => Buffer.compare(one.key, other.key)));
+    for (let at = 0; at < sorted.length; at += MAX_BATCH) {
       await disk.write(() => {
-        for (const { key, value } of entries.slice(at, at + MAX_BATCH)) {
+        for (const { key, value } of sorted.slice(at, at + MAX_BATCH)) {
           disk.table.put(key, this.#codec.encode(value));
         }
       });

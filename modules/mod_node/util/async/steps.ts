@@ -18,14 +18,28 @@ export function atOnce<T>(steps: Steps<T>): T {
   }
 }
 
+/** For work that goes on and on without waiting for anything: it gives the event loop a turn after every few milliseconds. */
+export class Turns {
+  #until = performance.now() + SLICE_MS;
+
+  /** Undefined while there is time; otherwise to be awaited, which takes a turn. */
+  due(): Promise<void> | undefined {
+    return performance.now() < this.#until ? undefined : this.#taken();
+  }
+
+  async #taken(): Promise<void> {
+    await nextTurn();
+    this.#until = performance.now() + SLICE_MS;
+  }
+}
+
 /** A turn of the event loop after every few milliseconds. */
 export async function inSlices<T>(steps: Steps<T>): Promise<T> {
-  for (let until = performance.now() + SLICE_MS; ; ) {
+  for (const turns = new Turns(); ; ) {
     const next = steps.next();
     if (next.done === true) return next.value;
-    if (performance.now() < until) continue;
-    await nextTurn();
-    until = performance.now() + SLICE_MS;
+    const turn = turns.due();
+    if (turn !== undefined) await turn;
   }
 }
 
