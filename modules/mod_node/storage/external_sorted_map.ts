@@ -1,7 +1,7 @@
 /** Maps that are sorted by name, and spill to the disk when they have too many entries. */
 import { setImmediate as nextTurn } from "node:timers/promises";
 import { compareNames } from "../formats/dag_pb/dag_pb.ts";
-import { inSlices, sortedSteps } from "../util/async/steps.ts";
+import { inSlices, mapSteps, sortedSteps } from "../util/async/steps.ts";
 import { MAX_KEY, openScratch, type Scratch } from "./lmdb/scratch.ts";
 
 /** How values are encoded on the disk. */
@@ -74,7 +74,8 @@ export class ExternalSortedMap<T> {
   /** The entries of a map in order of their names' bytes, in pages. Nothing may be set in it meanwhile. */
   async *pages(list: number): AsyncGenerator<readonly Item<T>[], void, undefined> {
     await this.#writing;
-    const held = [...(this.#inMemory.get(list) ?? [])].sort(([one], [other]) => compareNames(one, other));
+    const items = [...(this.#inMemory.get(list) ?? [])];
+    const held = await inSlices(sortedSteps(items, ([one], [other]) => compareNames(one, other)));
     let at = 0;
     for await (const page of this.#onDisk(list)) {
       const merged: Item<T>[] = [];
@@ -91,7 +92,7 @@ export class ExternalSortedMap<T> {
       }
       yield merged;
     }
-    if (at < held.length) yield held.slice(at);
+    for (; at < held.length; at += pageSize) yield held.slice(at, at + pageSize);
   }
 
   /** The values of all maps, in any order; values that are set meanwhile may be missing. */
@@ -161,10 +162,10 @@ export class ExternalSortedMap<T> {
     }
     const sorted = await inSlices(sortedSteps(entries, (one, other) => Buffer.compare(one.key, other.key)));
     for (let at = 0; at < sorted.length; at += MAX_BATCH) {
+      const encoded = ({ key, value }: (typeof sorted)[number]) => ({ key, value: this.#codec.encode(value) });
+      const batch = await inSlices(mapSteps(sorted.slice(at, at + MAX_BATCH), encoded));
       await disk.write(() => {
-        for (const { key, value } of sorted.slice(at, at + MAX_BATCH)) {
-          disk.table.put(key, this.#codec.encode(value));
-        }
+        for (const { key, value } of batch) disk.table.put(key, value);
       });
     }
     if (this.#flushing === lists) this.#flushing = new Map();

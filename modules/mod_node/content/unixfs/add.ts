@@ -3,6 +3,7 @@ import { tmpdir } from "node:os";
 import type { ModeAndTime } from "../../formats/unixfs/format.ts";
 import { abortableSource } from "../../util/async/abortable.ts";
 import { readUpTo } from "../../util/async/read_all.ts";
+import { Turns } from "../../util/async/steps.ts";
 import { NodeError } from "../../util/errors.ts";
 import type { BlockSink, Built } from "./build.ts";
 import type { DirectorySettings } from "./directory.ts";
@@ -78,8 +79,12 @@ export async function* addTree(
     open = undefined;
   }
 
+  // Small files come many at once, and wait for nothing.
+  const turns = new Turns();
   try {
     for await (const entry of abortableSource(entries, signal)) {
+      const turn = turns.due();
+      if (turn !== undefined) await turn;
       requireEntry(entry);
       const slash = entry.path.indexOf("/");
       const top = slash < 0 ? entry.path : entry.path.slice(0, slash);

@@ -43,6 +43,16 @@ export async function inSlices<T>(steps: Steps<T>): Promise<T> {
   }
 }
 
+/** As `map`, in steps. */
+export function* mapSteps<T, U>(items: Iterable<T>, map: (item: T) => U): Steps<U[]> {
+  const mapped: U[] = [];
+  for (const item of items) {
+    mapped.push(map(item));
+    if (mapped.length % ITEMS_PER_STEP === 0) yield;
+  }
+  return mapped;
+}
+
 /** Items that are sorted in one go; runs of so many are merged. */
 const SORTED_AT_ONCE = 4096;
 

@@ -2,6 +2,8 @@
  * Reclaims the space of dead bytes: what is still used of a segment moves to the end of the log, then its file is
  * removed.
  */
+
+import { Turns } from "../../../util/async/steps.ts";
 import type { SegmentFiles } from "./files.ts";
 import {
   cidOf,
@@ -103,7 +105,10 @@ async function copyUsed(parts: CompactionDeps, segment: number): Promise<readonl
     const copy = (found: FoundSection) => copySection(parts, found, { segment, oldest });
     const reader = new SectionReader(file, segmentHeader.length, length, { withData: true });
     let isWhole = true;
+    const turns = new Turns();
     for (let found = await reader.next(); found !== undefined && isWhole; found = await reader.next()) {
+      const turn = turns.due();
+      if (turn !== undefined) await turn;
       isWhole = !isRecord(found) || (await isIntact(found));
       if (isWhole) await copy(found);
     }

@@ -1,5 +1,6 @@
 /** The index in LMDB: where each block is, what each segment holds, and how much of the log it covers. */
 import { rm } from "node:fs/promises";
+import { inSlices, mapSteps } from "../../../util/async/steps.ts";
 import type { MakeRoom } from "../../disk_reserve.ts";
 import { type Environment, EnvironmentDamaged, type Notice, openEnvironment, type Table } from "../../lmdb/open.ts";
 import {
@@ -47,9 +48,14 @@ export interface State {
   readonly last: Uint8Array;
 }
 
+interface Entry {
+  readonly multihash: Uint8Array;
+  readonly stored: Stored;
+}
+
 export interface Changes {
   readonly state: State;
-  readonly blocks?: Iterable<{ readonly multihash: Uint8Array; readonly stored: Stored }>;
+  readonly blocks?: Iterable<Entry>;
   /** Undefined removes a segment. */
   readonly usage?: ReadonlyMap<number, Usage | undefined>;
 }
@@ -113,11 +119,12 @@ export class SegmentIndex {
   }
 
   /** Writes everything in one transaction; durable when it resolves. */
-  write({ state, blocks = [], usage = new Map() }: Changes): Promise<void> {
-    return this.#environment.write(() => {
-      for (const { multihash, stored } of blocks) {
-        if (stored.forms.length === 0) this.#blocks.remove(asBuffer(multihash));
-        else this.#blocks.put(asBuffer(multihash), asBuffer(encodeStored(stored)));
+  async write({ state, blocks = [], usage = new Map() }: Changes): Promise<void> {
+    const encoded = await inSlices(mapSteps(blocks, encodeEntry));
+    await this.#environment.write(() => {
+      for (const { key, value } of encoded) {
+        if (value === undefined) this.#blocks.remove(key);
+        else this.#blocks.put(key, value);
       }
       for (const [segment, used] of usage) {
         if (used === undefined) this.#segments.remove(segmentKey(segment));
@@ -170,6 +177,12 @@ function segmentKey(segment: number): Buffer {
   key.writeUInt32BE(segment);
   return key;
 }
+
+/** Without a value for what is not stored any more. */
+const encodeEntry = ({ multihash, stored }: Entry) => ({
+  key: asBuffer(multihash),
+  value: stored.forms.length === 0 ? undefined : asBuffer(encodeStored(stored)),
+});
 
 function encodeStored({ location, forms }: Stored): Uint8Array {
   const where =
