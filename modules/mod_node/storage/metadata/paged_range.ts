@@ -20,6 +20,9 @@ export async function* pagedRange(
   }
 }
 
+/** Keys that are given together: fewer than are read at once, so that whoever works on them can stop in between. */
+const GIVEN_KEYS = 1024;
+
 /** The same of keys alone, in pages. */
 export async function* keyPages(
   store: Pick<MetadataStore, "keys">,
@@ -27,7 +30,7 @@ export async function* keyPages(
 ): AsyncGenerator<readonly string[], void, undefined> {
   let page = await store.keys({ prefix, limit: pageSize });
   for (let last = page.at(-1); last !== undefined; last = page.at(-1)) {
-    yield page;
+    for (let at = 0; at < page.length; at += GIVEN_KEYS) yield page.slice(at, at + GIVEN_KEYS);
     page = page.length < pageSize ? [] : await store.keys({ prefix, after: last, limit: pageSize });
   }
 }

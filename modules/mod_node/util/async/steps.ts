@@ -1,5 +1,4 @@
 /** Work on large inputs, done in pieces so that the event loop serves others in between. */
-import { setImmediate as nextTurn } from "node:timers/promises";
 
 /** Work that may be interrupted at each `yield`. */
 export type Steps<T> = Generator<void, T, undefined>;
@@ -18,6 +17,21 @@ export function atOnce<T>(steps: Steps<T>): T {
   }
 }
 
+/** Whoever waits for a slice. One of them has it in each turn of the event loop: others wait for one slice, and not for those of all. */
+const waiting: (() => void)[] = [];
+
+function nextSlice(): Promise<void> {
+  return new Promise((resolve) => {
+    if (waiting.push(resolve) === 1) setImmediate(giveSlice);
+  });
+}
+
+function giveSlice(): void {
+  const resolve = waiting.shift();
+  if (waiting.length > 0) setImmediate(giveSlice);
+  resolve?.();
+}
+
 /** For work that goes on and on without waiting for anything: it gives the event loop a turn after every few milliseconds. */
 export class Turns {
   #until = performance.now() + SLICE_MS;
@@ -28,7 +42,7 @@ export class Turns {
   }
 
   async #taken(): Promise<void> {
-    await nextTurn();
+    await nextSlice();
     this.#until = performance.now() + SLICE_MS;
   }
 }
