@@ -3,6 +3,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { median } from "./measure.ts";
 import { benchGrowth } from "./node/growth.ts";
+import { benchLoop } from "./node/loop.ts";
 import { type Installed, installed, type Server, startServers } from "./node/servers.ts";
 import { benchStart } from "./node/start.ts";
 import { cpuSeconds, fileBytes, forgetPeak, peakBytes } from "./node/usage.ts";
@@ -50,6 +51,7 @@ export async function benchNode({ rounds = 3, size = 256, full = false, only = "
     print(work, samples, scale, large.includes(work) ? isLimitName : isPeerName);
   }
   if (chosen({ name: "start" })) await benchStart(program);
+  await benchLoop(program, scale, chosen);
   await benchGrowth(program, scale, chosen);
 }
 

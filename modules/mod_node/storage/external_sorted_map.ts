@@ -28,6 +28,8 @@ const MAX_ON_FULL_DISK = 1_000_000;
 const MAX_BATCH = 2048;
 const pageSize = 512;
 const listBytes = 4;
+/** Characters, each of at most three bytes, that a key has room for. */
+const SURELY_SHORT = Math.floor((MAX_KEY - listBytes) / 3);
 
 /**
  * Numbered maps from names to values, which are read in order of the names. Up to some thousand entries in all are held
@@ -155,10 +157,9 @@ export class ExternalSortedMap<T> {
   async #write(disk: Scratch, lists: Lists<T>): Promise<void> {
     const entries: { readonly key: Buffer; readonly value: T }[] = [];
     for (const [list, values] of lists) {
-      for (const [name, value] of values) {
-        const key = keyOf(list, name);
-        if (key.length <= MAX_KEY) entries.push({ key, value });
-      }
+      const short = [...values].filter(([name]) => !isTooLong(name));
+      const keyed = mapSteps(short, ([name, value]) => ({ key: keyOf(list, name), value }));
+      for (const entry of await inSlices(keyed)) entries.push(entry);
     }
     const sorted = await inSlices(sortedSteps(entries, (one, other) => Buffer.compare(one.key, other.key)));
     for (let at = 0; at < sorted.length; at += MAX_BATCH) {
@@ -199,6 +200,10 @@ function keyOf(list: number, name: string): Buffer {
   return key;
 }
 
+/** For a key. */
+const isTooLong = (name: string): boolean =>
+  name.length > SURELY_SHORT && listBytes + Buffer.byteLength(name) > MAX_KEY;
+
 /** The smallest key after another one. */
 const next = (key: Buffer): Buffer => Buffer.concat([key, Buffer.of(0)]);
 
@@ -206,7 +211,7 @@ const next = (key: Buffer): Buffer => Buffer.concat([key, Buffer.of(0)]);
 function tooLongForKeys<T>(lists: Lists<T>): Lists<T> {
   const left: Lists<T> = new Map();
   for (const [list, values] of lists) {
-    const long = [...values].filter(([name]) => keyOf(list, name).length > MAX_KEY);
+    const long = [...values].filter(([name]) => isTooLong(name));
     if (long.length > 0) left.set(list, new Map(long));
   }
   return left;

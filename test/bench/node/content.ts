@@ -41,19 +41,20 @@ export const fileName = (at: number): string => `f${String(at).padStart(5, "0")}
 /** Files of `size` bytes each: in a directory of that name, or each for itself. */
 export function files(count: number, size: number, seed: number, folder = ""): Upload {
   const above = folder === "" ? none : header(folder, "application/x-directory", "\r\n");
-  const headers = Array.from({ length: count }, (_, at) =>
-    header(folder === "" ? fileName(at) : `${folder}%2F${fileName(at)}`),
-  );
+  const headerOf = (at: number) => header(folder === "" ? fileName(at) : `${folder}%2F${fileName(at)}`);
   const contents = Buffer.concat([...keystream(count * size, seed)]);
+  let length = above.length + count * (size + newline.length) + end.length;
+  // Not kept: there may be a million of them.
+  for (let at = 0; at < count; at += 1) length += headerOf(at).length;
   return {
     type,
-    length: above.length + headers.reduce((sum, { length }) => sum + length + size + newline.length, 0) + end.length,
+    length,
     *pieces() {
       yield above;
       // As clients do it: what is small goes out together.
       let held: Uint8Array[] = [];
-      for (const [at, before] of headers.entries()) {
-        held.push(before, contents.subarray(at * size, (at + 1) * size), newline);
+      for (let at = 0; at < count; at += 1) {
+        held.push(headerOf(at), contents.subarray(at * size, (at + 1) * size), newline);
         if (at % 16 !== 15) continue;
         yield Buffer.concat(held);
         held = [];

@@ -25,8 +25,8 @@ const SMALL_BYTES = 24;
 
 const counted = (count: number): string => count.toLocaleString("en");
 
-function worksOf({ size, entries }: Scale): readonly LoopWork[] {
-  const few = entries / 5;
+function worksOf({ size, entries: few }: Scale): readonly LoopWork[] {
+  const entries = few * 10;
   const added = async (url: string, count: number, seed: number, folder = "") => {
     const answer = await exchange(url, `${api}/add?progress=false&pin=false`, files(count, SMALL_BYTES, seed, folder));
     return lastHash(answer.tail);

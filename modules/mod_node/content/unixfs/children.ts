@@ -9,7 +9,7 @@ import type { ReadBlock } from "../dag/reader.ts";
 import { fileSize, type UnixfsNode, unixfsNode } from "./node.ts";
 
 /** Links that are looked at together. */
-const PAGE_LINKS = 256;
+const PAGE_LINKS = 128;
 /** Children that are read concurrently where they have to be waited for. */
 const MAX_CHILDREN = 16;
 
