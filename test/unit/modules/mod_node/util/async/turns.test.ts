@@ -1,0 +1,34 @@
+import assert from "node:assert/strict";
+import { test } from "node:test";
+import { setImmediate as nextTurn } from "node:timers/promises";
+import { Turns } from "#node/util/async/steps.ts";
+
+/** Works without waiting for anything, until it is told that its time is over so many times. */
+async function work(name: string, slices: number, seen: string[]): Promise<void> {
+  const turns = new Turns();
+  for (let left = slices; left > 0; ) {
+    const turn = turns.due();
+    if (turn === undefined) continue;
+    await turn;
+    seen.push(name);
+    left -= 1;
+  }
+}
+
+test("of all who have used up their time one goes on in each turn of the event loop, in their order", async () => {
+  const seen: string[] = [];
+  const names = ["a", "b", "c"];
+  let isOver = false;
+  const perTurn: number[] = [];
+  const watching = (async () => {
+    for (let before = 0; !isOver; before = seen.length) {
+      await nextTurn();
+      perTurn.push(seen.length - before);
+    }
+  })();
+  await Promise.all(names.map((name) => work(name, 3, seen)));
+  isOver = true;
+  await watching;
+  assert.equal(seen.join(""), "abcabcabc");
+  assert.equal(Math.max(...perTurn), 1);
+});
