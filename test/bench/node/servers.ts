@@ -1,20 +1,23 @@
 /** The node beside its peers and beside what the machine can do at best: each a process of its own. */
 import { spawn, spawnSync } from "node:child_process";
 import { once } from "node:events";
-import { mkdir, readFile } from "node:fs/promises";
+import { mkdir } from "node:fs/promises";
 import { join } from "node:path";
-import { setTimeout as sleep } from "node:timers/promises";
+import { createInterface } from "node:readline";
 import { Subject } from "#test/bench/measure.ts";
 import { install, pack } from "#test/contract/package/packed.ts";
 import { RpcServer } from "#test/support/rpc_server.ts";
 
-export interface Server {
-  readonly name: string;
+export interface Started {
   readonly url: string;
   readonly pid: number;
+  stop(): Promise<void>;
+}
+
+export interface Server extends Started {
+  readonly name: string;
   /** It takes and gives large bodies only: the limit of the machine. */
   readonly isLimit: boolean;
-  stop(): Promise<void>;
 }
 
 /** The package, built and installed in a folder that is gone in the end. */
@@ -68,29 +71,39 @@ async function modhost(launcher: string, folder: string): Promise<Server> {
   return { name: "modhost", url: server.url, pid: server.pid, isLimit: false, stop: () => server.stop() };
 }
 
-/** `binary` is go-ipfs, or Kubo, as it was called later. */
 async function reference(name: string, binary: string, folder: string): Promise<Server> {
+  initRepo(binary, folder);
+  return { name, isLimit: false, ...(await startDaemon(binary, folder, "--offline")) };
+}
+
+/** `binary` is go-ipfs, or Kubo, as it was called later: makes a repo that knows no peer. */
+export function initRepo(binary: string, folder: string): void {
   const env = { ...process.env, IPFS_PATH: folder };
-  const run = (...args: string[]) => {
-    const { status, stderr } = spawnSync(binary, args, { env, encoding: "utf8" });
-    if (status !== 0) throw new Error(`${binary} ${args.join(" ")}: ${stderr}`);
-  };
-  run("init", "--profile=test");
-  run("bootstrap", "rm", "--all");
-  const child = spawn(binary, ["daemon", "--offline"], { env, stdio: "ignore" });
-  const exited = once(child, "exit");
-  const stop = async () => {
-    child.kill();
-    await exited;
-  };
-  for (let tries = 0; tries < 200; tries += 1) {
-    const address = await readFile(join(folder, "api"), "utf8").catch(() => undefined);
-    const port = address?.split("/").at(-1)?.trim();
-    if (port !== undefined) {
-      return { name, url: `http://127.0.0.1:${port}`, pid: child.pid as number, isLimit: false, stop };
-    }
-    await sleep(50);
+  for (const words of [
+    ["init", "--profile=test"],
+    ["bootstrap", "rm", "--all"],
+  ]) {
+    const { status, stderr } = spawnSync(binary, words, { env, encoding: "utf8" });
+    if (status !== 0) throw new Error(`${binary} ${words.join(" ")}: ${stderr}`);
   }
-  await stop();
-  throw new Error(`${binary} did not start`);
+}
+
+/** Starts its daemon, and gives it once it takes calls. */
+export async function startDaemon(binary: string, folder: string, ...flags: readonly string[]): Promise<Started> {
+  const env = { ...process.env, IPFS_PATH: folder };
+  const child = spawn(binary, ["daemon", ...flags], { env, stdio: ["ignore", "pipe", "ignore"] });
+  const exited = once(child, "exit");
+  const said: string[] = [];
+  for await (const line of createInterface(child.stdout)) {
+    said.push(line);
+    const [, port] = /^(?:RPC )?API server listening on \/ip4\/127\.0\.0\.1\/tcp\/(\d+)/.exec(line) ?? [];
+    if (port === undefined) continue;
+    child.stdout.resume();
+    const stop = async () => {
+      child.kill();
+      await exited;
+    };
+    return { url: `http://127.0.0.1:${port}`, pid: child.pid as number, stop };
+  }
+  throw new Error(`${binary} did not start: ${said.join("\n")}`);
 }

@@ -1,20 +1,20 @@
-/** From the start of a process to its first answer, with a repo that is there, beside the least server of node:http. */
+/**
+ * From the start of a process to its first answer, with a repo that is there, beside the least server of node:http and Kubo; and
+ * the memory that it holds while nobody asks for anything.
+ */
 import { spawn } from "node:child_process";
 import { once } from "node:events";
-import { mkdtemp, rm } from "node:fs/promises";
+import { mkdir, mkdtemp, rm } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
+import { setTimeout as sleep } from "node:timers/promises";
 import { median } from "#test/bench/measure.ts";
 import { RpcServer } from "#test/support/rpc_server.ts";
 import { exchange } from "./client.ts";
-import type { Installed } from "./servers.ts";
-import { cpuSeconds, fileBytes, peakBytes } from "./usage.ts";
+import { type Installed, initRepo, type Started, startDaemon } from "./servers.ts";
+import { cpuSeconds, fileBytes, heldBytes, peakBytes } from "./usage.ts";
 
-interface Started {
-  readonly url: string;
-  readonly pid: number;
-  stop(): Promise<void>;
-}
+type Start = () => Promise<Started>;
 
 interface Figure {
   readonly milliseconds: number;
@@ -25,6 +25,8 @@ interface Figure {
 }
 
 const rounds = 9;
+/** By then what a start leaves has been collected. */
+const idleSeconds = 60;
 const mebibyte = 2 ** 20;
 
 const hello = `
@@ -41,15 +43,16 @@ async function startHello(): Promise<Started> {
   return { url: `http://127.0.0.1:${Number(port)}`, pid: child.pid as number, stop };
 }
 
-/** Prints a table. */
+/** Prints two tables. */
 export async function benchStart({ launcher }: Installed): Promise<void> {
   const folder = await mkdtemp(join(tmpdir(), "modhost-bench-"));
   const start = (offline: boolean) => (): Promise<Started> =>
     RpcServer.start({ folder, launcher, env: offline ? { MODHOST_NODE_OFFLINE: "true" } : {} });
-  const starts: Readonly<Record<string, () => Promise<Started>>> = {
+  const starts: Readonly<Record<string, Start>> = {
     "node:http": startHello,
     "modhost, offline": start(true),
     modhost: start(false),
+    ...(await kuboStarts(join(folder, "kubo"))),
   };
   try {
     // Makes the repo.
@@ -65,12 +68,46 @@ export async function benchStart({ launcher }: Installed): Promise<void> {
       const times = `${cell(0, ({ milliseconds }) => milliseconds)} | ${cell(2, ({ cpu }) => cpu)}`;
       console.log(`| ${name} | ${times} | ${cell(0, ({ memory }) => memory)} | ${cell(0, ({ own }) => own)} |`);
     }
+    await printIdle(starts);
   } finally {
     await rm(folder, { recursive: true, force: true });
   }
 }
 
-async function measure(start: () => Promise<Started>): Promise<Figure> {
+/** None where no variable names its binary. */
+async function kuboStarts(folder: string): Promise<Readonly<Record<string, Start>>> {
+  const { KUBO: binary } = process.env;
+  if (binary === undefined) return {};
+  await mkdir(folder);
+  initRepo(binary, folder);
+  return {
+    "Kubo, offline": () => startDaemon(binary, folder, "--offline"),
+    Kubo: () => startDaemon(binary, folder),
+  };
+}
+
+async function printIdle(starts: Readonly<Record<string, Start>>): Promise<void> {
+  console.log(
+    `\n| idle, ${idleSeconds} s after the first answer | memory (MiB) | of its own (MiB) | CPU (ms a second) |\n|---|---|---|---|`,
+  );
+  for (const [name, start] of Object.entries(starts)) {
+    const server = await start();
+    try {
+      await exchange(server.url, "/api/v0/version");
+      await sleep(idleSeconds * 500);
+      const cpu = cpuSeconds(server.pid);
+      await sleep(idleSeconds * 500);
+      const held = heldBytes(server.pid);
+      const spent = ((cpuSeconds(server.pid) - cpu) * 1000) / (idleSeconds / 2);
+      const memory = [held, held - fileBytes(server.pid)].map((bytes) => (bytes / mebibyte).toFixed(0));
+      console.log(`| ${name} | ${memory.join(" | ")} | ${spent.toFixed(1)} |`);
+    } finally {
+      await server.stop();
+    }
+  }
+}
+
+async function measure(start: Start): Promise<Figure> {
   const began = performance.now();
   const server = await start();
   try {

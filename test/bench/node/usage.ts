@@ -12,6 +12,9 @@ export function cpuSeconds(pid: number): number {
 /** Most memory that a process and its children held since `forgetPeak`, bytes. */
 export const peakBytes = (pid: number): number => memoryOf(pid, "VmHWM");
 
+/** What they hold now, bytes. */
+export const heldBytes = (pid: number): number => memoryOf(pid, "VmRSS");
+
 /**
  * What of their memory stands in files, bytes: programs, libraries and mapped data, which the system shares among
  * processes and takes back when it wants to.
