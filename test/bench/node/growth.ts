@@ -1,90 +1,41 @@
-/** Time per entry of what goes over many, as they become more: it has to stay what it is. */
+/** How time grows with what is worked on: at 1, 10 and 100 times as much. */
 import { mkdtemp, rm } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { exchange } from "./client.ts";
-import { files } from "./content.ts";
+import { amountOf, type Growing, growing } from "./growing.ts";
 import { type Installed, type Server, startServers } from "./servers.ts";
 import { cpuSeconds } from "./usage.ts";
-import { lastHash, type Scale } from "./works.ts";
+import type { Scale } from "./works.ts";
 
-interface Growing {
-  readonly name: string;
-  /** Entries for each one of the scale. */
-  readonly times: number;
-  /** It can be done again and again. */
-  readonly repeats: boolean;
-  /** Makes so many entries; gives what is timed. */
-  prepare(url: string, count: number): Promise<() => Promise<unknown>>;
-}
-
-const api = "/api/v0";
-const fileBytes = 24;
-/** Always the same: more files are the fewer and others. */
-const seed = 7000;
 /** Of the largest. */
 const steps = [0.01, 0.1, 1] as const;
-/** js-ipfs takes minutes for more. */
-const mostOfOthers = 1000;
-
-/** An answer with at least so many bytes for each entry. */
-async function listed(url: string, path: string, count: number, each: number): Promise<void> {
-  const { bytes } = await exchange(url, `${api}/${path}`);
-  if (bytes < count * each) throw new Error(`${path} gave ${bytes} bytes for ${count} entries`);
-}
-
-const growing: readonly Growing[] = [
-  {
-    name: "pin/ls",
-    times: 1,
-    repeats: true,
-    async prepare(url, count) {
-      await exchange(url, `${api}/add?progress=false`, files(count, fileBytes, seed));
-      return () => listed(url, "pin/ls?type=recursive", count, 50);
-    },
-  },
-  {
-    name: "files/ls",
-    times: 1,
-    repeats: true,
-    async prepare(url, count) {
-      const upload = files(count, fileBytes, seed, "tree");
-      const { tail } = await exchange(url, `${api}/add?progress=false&pin=false`, upload);
-      await exchange(url, `${api}/files/cp?arg=/ipfs/${lastHash(tail)}&arg=/tree-${count}`);
-      return () => listed(url, `files/ls?arg=/tree-${count}&long=true`, count, 80);
-    },
-  },
-  {
-    name: "repo/gc",
-    times: 2,
-    repeats: false,
-    async prepare(url, count) {
-      await exchange(url, `${api}/add?progress=false&pin=false`, files(count, fileBytes, seed));
-      return () => listed(url, "repo/gc", count, 50);
-    },
-  },
-];
+/** js-ipfs takes minutes for more entries. */
+const MOST_OF_JS = 1000;
 
 interface Figure {
-  readonly count: number;
+  readonly amount: number;
   /** Seconds of one call. */
   readonly seconds: number;
   readonly cpu: number;
 }
 
-/** Prints a table for each; `isChosen` leaves some out. */
+/** Prints one table; `isChosen` leaves some out, by names that begin with `growth: `. */
 export async function benchGrowth(
   program: Installed,
-  { entries }: Scale,
+  scale: Scale,
   isChosen: (work: { readonly name: string }) => boolean,
 ): Promise<void> {
-  for (const work of growing.filter(isChosen)) {
+  const works = growing.filter(({ name }) => isChosen({ name: `growth: ${name}` }));
+  if (works.length === 0) return;
+  const times = steps.map((step) => step / steps[0]).join(", ");
+  console.log(`\nAt ${times} times as much; an exponent of 1 is as much for each as before\n`);
+  console.log("| work | | of each | CPU time: ms | exponent | time: ms | exponent |");
+  console.log("|---|---|---|---|---|---|---|");
+  for (const work of works) {
     const folder = await mkdtemp(join(tmpdir(), "modhost-bench-"));
     const servers = await startServers(program, folder);
     try {
-      console.log(`\n| ${work.name} | entries | µs per entry (x the first) | CPU µs per entry (x the first) |`);
-      console.log("|---|---|---|---|");
-      for (const server of servers) if (!server.isLimit) await grow(server, work, entries);
+      for (const server of servers) if (!server.isLimit) await grow(server, work, amountOf(work, scale));
     } finally {
       await Promise.all(servers.map((server) => server.stop()));
       await rm(folder, { recursive: true, force: true });
@@ -92,27 +43,37 @@ export async function benchGrowth(
   }
 }
 
-async function grow(server: Server, work: Growing, entries: number): Promise<void> {
-  let first: Figure | undefined;
+async function grow(server: Server, work: Growing, largest: number): Promise<void> {
+  const figures: Figure[] = [];
   for (const step of steps) {
-    const count = entries * step * work.times;
-    if (server.name === "js-ipfs" && count > mostOfOthers) return;
-    const figure = await measure(server, work, count, work.repeats ? 1 / step : 1);
-    first ??= figure;
-    const cell = (of: (figure: Figure) => number) => {
-      const each = of(figure) / figure.count;
-      return `${(each * 1e6).toFixed(1)} (${((each * (first as Figure).count) / of(first as Figure)).toFixed(2)})`;
-    };
-    console.log(`| ${server.name} | ${count} | ${cell(({ seconds }) => seconds)} | ${cell(({ cpu }) => cpu)} |`);
+    const amount = largest * step;
+    if (server.name === "js-ipfs" && work.unit === "entries" && amount > MOST_OF_JS) break;
+    figures.push(await measure(server, work, amount, work.repeats ? Math.round(1 / step) : 1));
   }
+  const amounts = figures.map(({ amount }) => Number(amount.toPrecision(3))).join(", ");
+  const columns = (of: (figure: Figure) => number) => {
+    const shown = figures.map((figure) => (of(figure) * 1000).toPrecision(3)).join(", ");
+    return `${shown} | ${slope(figures.map((figure) => [Math.log(figure.amount), Math.log(of(figure))])).toFixed(2)}`;
+  };
+  const cells = [columns(({ cpu }) => cpu), columns(({ seconds }) => seconds)];
+  console.log(`| ${work.name} | ${server.name} | ${amounts} ${work.unit} | ${cells.join(" | ")} |`);
+}
+
+/** Of the line that comes closest to the points. */
+function slope(points: readonly (readonly [x: number, y: number])[]): number {
+  const mean = (at: 0 | 1) => points.reduce((sum, point) => sum + point[at], 0) / points.length;
+  const [x, y] = [mean(0), mean(1)];
+  const sum = (of: (dx: number, dy: number) => number) =>
+    points.reduce((sum, point) => sum + of(point[0] - x, point[1] - y), 0);
+  return sum((dx, dy) => dx * dy) / sum((dx) => dx * dx);
 }
 
 /** The calls for few entries are made so often that they last as long as those for many. */
-async function measure({ url, pid }: Server, work: Growing, count: number, calls: number): Promise<Figure> {
-  const run = await work.prepare(url, count);
+async function measure({ url, pid }: Server, work: Growing, amount: number, calls: number): Promise<Figure> {
+  const run = await work.prepare(url, amount, calls);
   const cpu = cpuSeconds(pid);
   const began = performance.now();
-  for (let call = 0; call < calls; call += 1) await run();
+  for (let call = 0; call < calls; call += 1) await run(call);
   const seconds = (performance.now() - began) / 1000;
-  return { count, seconds: seconds / calls, cpu: (cpuSeconds(pid) - cpu) / calls };
+  return { amount, seconds: seconds / calls, cpu: (cpuSeconds(pid) - cpu) / calls };
 }
