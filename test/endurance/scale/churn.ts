@@ -45,6 +45,8 @@ const KEPT_COMMITS = 500;
 const KEPT_SECONDS = 30;
 /** MiB in a minute: of 1.4 GiB a day an operator should hear. */
 const LEAK_RATE = 1;
+/** Hosts keep connections to the object store for 4 s, and buffers of what they fetch for 5 s, after they were last used. */
+const LET_GO_MS = 6000;
 
 export async function churnHosts(options: ChurnOptions): Promise<ChurnResult> {
   const { folder, store, seed, minutes, report, leaks = {} } = options;
@@ -80,6 +82,7 @@ export async function churnHosts(options: ChurnOptions): Promise<ChurnResult> {
       report(
         `minute ${minute}, ${disturbance.name}: ${history.acknowledged} changes, ${works.refused} refused, ${history.wrong.length} wrong`,
       );
+      await sleep(LET_GO_MS);
       for (const { name, server } of hosts.all) look(name, await heldBy(server.pid, hosts.folderOf(name)), minute);
       look("the store", await figures.all(), minute);
     }

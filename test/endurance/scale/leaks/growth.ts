@@ -4,20 +4,20 @@ import type { Figures } from "./held.ts";
 const MIB = 2 ** 20;
 
 /**
- * Bytes by which memory may grow from one look to the next, in the second half of a run. Caches fill up and code is compiled in the
- * first one; then what is left of that is less, and a leak of 1 MiB from look to look is more, in objects and in buffers. `anonymous` is
- * for what neither counts, leaks of native code: gaps between what is in use still grow, by some 2 MB.
+ * Bytes by which memory may grow in the last two thirds of a run: from one look to the next, and in all of that, for a leak in large steps.
+ * Caches fill up and code is compiled in the first third; then what is left of that is less, and a leak of 1 MiB from look to look is more,
+ * be it in objects, in buffers or in native code. That has steps of up to 8 MB where nothing leaks, after a rush: gaps between what
+ * is in use. `rss` and `anonymous` are told and not judged: they are the sum of these, and of pages of LMDB, which are the system's.
  */
-export const ALLOWED_GROWTH: Figures = { heap: 0.5 * MIB, external: 0.75 * MIB, anonymous: 2.5 * MIB };
-/** What grows by so many times as much in the whole half is told of however it grows: a leak in large steps, too. */
-const ALLOWED_TOTAL = 6;
-/** With fewer, the second half begins before caches are full. */
+const ALLOWED_GROWTH: Readonly<Record<string, { readonly each: number; readonly total: number }>> = {
+  heap: { each: 0.5 * MIB, total: 3 * MIB },
+  external: { each: 0.75 * MIB, total: 4.5 * MIB },
+  native: { each: 0.8 * MIB, total: 12 * MIB },
+};
+/** With fewer, the second third begins before caches are full. */
 export const MIN_LOOKS = 8;
 
-/**
- * By how much each may be more at the end than in the middle: segments wait to be merged, and what is open at a moment differs. `rss`
- * is told and not judged: what it has beyond `anonymous` are pages of LMDB, which are the system's.
- */
+/** By how much each may be more at the end than in the middle: segments wait to be merged, and what is open at a moment differs. */
 export const ALLOWED: Figures = {
   timers: 6,
   sockets: 6,
@@ -45,17 +45,17 @@ export const grown = (who: string, looks: readonly Figures[]): string[] => [
 
 /**
  * The median of what each look has more than the one before: a leak is in all of them. A look that is high does not count, and neither
- * does a step, such as a pool that is filled, or memory in use that has come to lie behind what is free, which glibc cannot give back then.
+ * does a step, such as a pool that is filled.
  */
 function grownMemory(who: string, looks: readonly Figures[]): string[] {
   if (looks.length < MIN_LOOKS) return [];
-  const half = looks.slice(Math.floor(looks.length / 2));
-  return Object.entries(ALLOWED_GROWTH).flatMap(([name, allowed]) => {
-    if (half[0]?.[name] === undefined) return [];
-    const values = half.map((look) => look[name] ?? 0);
+  const later = looks.slice(Math.floor(looks.length / 3));
+  return Object.entries(ALLOWED_GROWTH).flatMap(([name, { each, total }]) => {
+    if (later[0]?.[name] === undefined) return [];
+    const values = later.map((look) => look[name] ?? 0);
     const slope = medianOf(values.slice(1).map((value, at) => value - (values[at] ?? 0)));
     const [first, last] = [Math.min(...values.slice(0, 2)), Math.min(...values.slice(-2))];
-    return slope > allowed || last - first > ALLOWED_TOTAL * allowed
+    return slope > each || last - first > total
       ? [
           `${who}: ${name} grew from ${shown(name, first)} to ${shown(name, last)}, mostly by ${shown(name, slope)} a look`,
         ]
@@ -85,7 +85,7 @@ function grownCounts(who: string, looks: readonly Figures[]): string[] {
 }
 
 export const shown = (name: string, value: number): string =>
-  /^(heap|external|rss|anonymous)$/.test(name) ? `${(value / MIB).toFixed(1)} MB` : String(value);
+  /^(heap|external|native|rss|anonymous)$/.test(name) ? `${(value / MIB).toFixed(1)} MB` : String(value);
 
 export const line = (figures: Figures): string =>
   Object.entries(figures)

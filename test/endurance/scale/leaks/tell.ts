@@ -2,6 +2,7 @@
 import { readFile } from "node:fs/promises";
 import { Session } from "node:inspector/promises";
 import { createServer } from "node:net";
+import { getHeapStatistics } from "node:v8";
 import { isMainThread } from "node:worker_threads";
 import { heapUsed } from "#test/support/heap.ts";
 import { type Held, socketIn } from "./held.ts";
@@ -24,7 +25,8 @@ async function held(): Promise<Held> {
   const handles = process.getActiveResourcesInfo();
   const count = (kind: RegExp) => handles.filter((each) => kind.test(each)).length;
   const anonymous = Number(/^RssAnon:\s+(\d+) kB$/m.exec(await readFile("/proc/self/status", "utf8"))?.[1]) * 1024;
-  return { heap, external, rss, anonymous, timers: count(/^Timeout$/), sockets: count(/SocketWrap$/) };
+  const native = anonymous - getHeapStatistics().total_physical_size - external;
+  return { heap, external, rss, anonymous, native, timers: count(/^Timeout$/), sockets: count(/SocketWrap$/) };
 }
 
 /** V8 keeps pages of which it had need at some moment until it is told that memory is short. */
