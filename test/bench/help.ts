@@ -15,7 +15,7 @@ const HELP = `npm run bench -- [NAME...] [OPTIONS]       all of them without a n
   gateway    files, ranges, pages and archives
   scale      several hosts on one store: scale --help
 
-  --rounds N   --size MIB   --requests N   --blocks N   --peers N   --full   --only EXPRESSION
+  --rounds N   --size MIB   --requests N   --blocks N   --peers N   --delay MS   --full   --only EXPRESSION
              where a benchmark has them: docs/benchmarks.md
 `;
 

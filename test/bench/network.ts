@@ -2,6 +2,7 @@ import { mkdtemp, rm } from "node:fs/promises";
 import { loadavg, tmpdir } from "node:os";
 import { join } from "node:path";
 import { median } from "./measure.ts";
+import { LongLine } from "./network/delay.ts";
 import { folderOf, type Kind, kinds, type Peer } from "./network/peers.ts";
 import { cpuSeconds, forgetPeak, peakBytes } from "./node/usage.ts";
 
@@ -11,6 +12,8 @@ export interface NetworkBenchOptions {
   readonly rounds?: number;
   /** MiB of the large file. */
   readonly size?: number;
+  /** Milliseconds of a round trip that a line between them adds; none unless set. */
+  readonly delay?: number;
   /** Regular expression: only work whose name it matches. */
   readonly only?: string;
 }
@@ -47,7 +50,12 @@ const smallBytes = 4096;
  * Content from one process to another beside peers of another make, and beside what a socket and the hashes cost: in
  * turns, with fresh stores and processes in each round. Ratios are taken within each round; figures are medians.
  */
-export async function benchNetwork({ rounds = 3, size = 256, only = "" }: NetworkBenchOptions): Promise<void> {
+export async function benchNetwork({
+  rounds = 3,
+  size = 256,
+  delay = 0,
+  only = "",
+}: NetworkBenchOptions): Promise<void> {
   const all: readonly Work[] = [
     { name: `a file of ${size} MiB`, unit: "MiB/s", bytes: size * mebibyte, chunk: 256 * 1024, amount: size },
     {
@@ -64,7 +72,7 @@ export async function benchNetwork({ rounds = 3, size = 256, only = "" }: Networ
   const latencies = new Map<Kind, Latency[]>();
   const began = loadavg()[0];
   for (let round = 1; round <= rounds; round += 1) {
-    for (const kind of contestants) await play(kind, round, samples, latencies);
+    for (const kind of contestants) await play(kind, { round, delay }, samples, latencies);
   }
   const loads = `load ${began?.toFixed(1)} before, ${loadavg()[0]?.toFixed(1)} after`;
   console.log(`${rounds} rounds, two processes each (Node ${process.version}); ${loads}`);
@@ -74,13 +82,19 @@ export async function benchNetwork({ rounds = 3, size = 256, only = "" }: Networ
 
 type Samples = ReadonlyMap<Work, Map<Kind, Sample[]>>;
 
-async function play(kind: Kind, round: number, samples: Samples, latencies: Map<Kind, Latency[]>): Promise<void> {
+async function play(
+  kind: Kind,
+  { round, delay }: { readonly round: number; readonly delay: number },
+  samples: Samples,
+  latencies: Map<Kind, Latency[]>,
+): Promise<void> {
   const folder = await mkdtemp(join(tmpdir(), "modhost-bench-"));
   const peers: Peer[] = [];
   try {
     for (const role of ["giving", "taking"]) peers.push(await kind.start(folderOf(folder, kind, role)));
     const [giving, taking] = peers as [Peer, Peer];
-    const { address } = giving;
+    await using line = delay === 0 ? undefined : await LongLine.open(portIn(giving.address), delay / 2);
+    const address = line === undefined ? giving.address : giving.address.replace(portPattern, `$1${line.port}`);
     const connect = median(await taking.ask("connect", { address, times: dials }));
     const ping = median((await taking.ask("ping", { address, times: echoes })).slice(echoes / 4));
     latencies.set(kind, [...(latencies.get(kind) ?? []), { connect, ping }]);
@@ -96,6 +110,10 @@ async function play(kind: Kind, round: number, samples: Samples, latencies: Map<
     await rm(folder, { recursive: true, force: true });
   }
 }
+
+/** Of a multiaddr, or a port alone. */
+const portPattern = /^(.*\/tcp\/|)\d+/;
+const portIn = (address: string): number => Number(/(\d+)$/.exec(portPattern.exec(address)?.[0] ?? "")?.[1]);
 
 async function measure(giving: Peer, taking: Peer, { bytes, chunk, amount }: Work, seed: number): Promise<Sample> {
   const name = await giving.ask("add", { size: bytes, chunk, seed });

@@ -20,6 +20,7 @@ interface Options {
   peers?: number;
   hosts?: number;
   line?: number;
+  delay?: number;
   full?: boolean;
   only?: string;
 }
@@ -48,6 +49,7 @@ const { positionals, values } = parseArgs({
     peers: { type: "string" },
     hosts: { type: "string" },
     line: { type: "string" },
+    delay: { type: "string" },
     full: { type: "boolean" },
     only: { type: "string" },
     help: { type: "boolean", short: "h" },

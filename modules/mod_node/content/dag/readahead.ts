@@ -9,6 +9,15 @@ export const MAX_AHEAD_BYTES = 64 * 1024 * 1024;
 const USUAL_BYTES = 256 * 1024;
 const MAX_BLOCK_BYTES = 2 * 1024 * 1024;
 
+/** Milliseconds from which on a block comes from afar: nearer ones are there as soon as they are asked for. */
+const FAR_MS = 5;
+/** Times the usual that a reader asks for ahead of what comes from afar, at most. */
+const MAX_REACH = 8;
+/** What is left of a reach when blocks come more slowly for once. */
+const FALL = 3 / 4;
+/** Part of what all may hold that such readers leave to others. */
+const SHARE_OF_FAR = 1 / 2;
+
 interface Held {
   bytes: number;
 }
@@ -30,12 +39,34 @@ export class Readahead<K, T> {
   readonly #asked = new Map<K, Asked<T>>();
   readonly #lengthOf: (read: T) => number;
   readonly #held: Held = { bytes: 0 };
+  readonly #usualBytes: number;
+  readonly #now: () => number;
+  /** Milliseconds that the quickest block took from when it was asked for. */
+  #least = Number.POSITIVE_INFINITY;
+  /** What has come since then. */
+  #came: { bytes: number; since: number | undefined } = { bytes: 0, since: undefined };
+  #reach = 1;
   /** Bytes of the longest so far. */
   #longest = 0;
   #isKnown = false;
 
-  constructor(lengthOf: (read: T) => number) {
+  /** `usualBytes`: what is asked for ahead of a reader that need not wait. */
+  constructor(
+    lengthOf: (read: T) => number,
+    usualBytes = Number.POSITIVE_INFINITY,
+    now: () => number = () => performance.now(),
+  ) {
+    this.#now = now;
     this.#lengthOf = lengthOf;
+    this.#usualBytes = usualBytes;
+  }
+
+  /**
+   * How many times the usual is worth asking for ahead: twice what is on its way at the rate at which blocks come, from as far
+   * as the quickest came. 1 for what is near, for a slow line and for a slow reader; more of the same would only wait there.
+   */
+  get reach(): number {
+    return all > MAX_AHEAD_BYTES * SHARE_OF_FAR ? 1 : this.#reach;
   }
 
   get size(): number {
@@ -64,6 +95,7 @@ export class Readahead<K, T> {
   ask(key: K, said: number, read: () => T | Promise<T>): boolean {
     const bytes = this.bytesOf(said);
     if (all + bytes > MAX_AHEAD_BYTES) return false;
+    const began = this.#now();
     const coming = read();
     if (!(coming instanceof Promise)) {
       this.#hold(key, coming);
@@ -77,6 +109,7 @@ export class Readahead<K, T> {
       (value) => {
         const length = this.#lengthOf(value);
         this.#longest = Math.max(this.#longest, length, 1);
+        this.#measure(length, began);
         if (this.#asked.get(key) === asked) this.#charge(asked, length);
       },
       () => {},
@@ -118,6 +151,19 @@ export class Readahead<K, T> {
     const asked: Asked<T> = { coming: value, bytes: 0 };
     this.#charge(asked, length);
     this.#asked.set(key, asked);
+  }
+
+  /** A block has come: sets the reach once so many bytes have that a rate can be told. */
+  #measure(bytes: number, asked: number): void {
+    const now = this.#now();
+    this.#came.since ??= asked;
+    this.#least = Math.min(this.#least, now - asked);
+    this.#came.bytes += bytes;
+    if (this.#came.bytes < this.#usualBytes * this.#reach) return;
+    const onTheWay = this.#least < FAR_MS ? 0 : (this.#came.bytes / (now - this.#came.since)) * this.#least;
+    const reach = Math.max((2 * onTheWay) / this.#usualBytes, FALL * this.#reach);
+    this.#reach = Math.min(MAX_REACH, Math.max(1, reach));
+    this.#came = { bytes: 0, since: now };
   }
 
   #register(): void {

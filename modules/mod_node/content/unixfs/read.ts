@@ -25,7 +25,7 @@ export interface ReadFileOptions extends ReadRange {
 
 /**
  * Blocks that are read ahead: eight, or more small ones up to a number of bytes, since every request to a peer costs a
- * round trip. Of large blocks that the system has in memory it is one: the processor still has its bytes when they are sent.
+ * round trip; more of what comes quickly from far away. Of large blocks that the system has in memory it is one: the processor still has its bytes when they are sent.
  */
 const READAHEAD = { blocks: 8, bytes: 2 * 1024 * 1024, maxBlocks: 256 };
 /** More blocks are requested once half of these have come: neighbours in the store are then read in one go. */
@@ -35,9 +35,9 @@ const LARGE_PART = 64 * 1024;
 /** Parts after which other work of the process gets its turn. */
 const TURN_PARTS = 256;
 
-/** Whether that many blocks and bytes are as much as may be read ahead, or one of `parts` equal parts of it. */
-const isEnough = (blocks: number, bytes: number, parts = 1): boolean =>
-  blocks >= READAHEAD.blocks / parts && (bytes >= READAHEAD.bytes / parts || blocks >= READAHEAD.maxBlocks / parts);
+/** Whether that many blocks and bytes are as much as is to be read ahead, or `times` as much. */
+const isEnough = (blocks: number, bytes: number, times: number): boolean =>
+  blocks >= READAHEAD.blocks * times && (bytes >= READAHEAD.bytes * times || blocks >= READAHEAD.maxBlocks * times);
 
 const lengthOf = ({ length }: { readonly length: number }): number => length;
 
@@ -189,7 +189,7 @@ async function* pieces(
   }
   const range: Reading = { from: offset, to: Math.min(offset + length, fileSize(root)), read, buffers };
   const { from, to } = range;
-  const requested = new Readahead<Part, Uint8Array>(lengthOf);
+  const requested = new Readahead<Part, Uint8Array>(lengthOf, READAHEAD.bytes);
   /** How many of the parts that come next have been requested, and their bytes. */
   const next = { blocks: 0, bytes: 0 };
   const stack: (Part | LaterParts)[] = [];
@@ -215,9 +215,9 @@ async function* pieces(
   }
 
   function requestAhead(): void {
-    if (isEnough(next.blocks, next.bytes, REFILL_PARTS)) return;
+    if (isEnough(next.blocks, next.bytes, requested.reach / REFILL_PARTS)) return;
     Object.assign(next, { blocks: 0, bytes: 0 });
-    for (let at = stack.length - 1; at >= 0 && !isEnough(next.blocks, next.bytes); at -= 1) {
+    for (let at = stack.length - 1; at >= 0 && !isEnough(next.blocks, next.bytes, requested.reach); at -= 1) {
       const part = stack[at] as Part | LaterParts;
       if (!("cid" in part)) return;
       // Sizes that are said may be wrong: the first few tell.

@@ -49,3 +49,38 @@ test("what was read already is held within the same bound, and is there at once"
   assert.equal(again, MAX_AHEAD_BYTES / mebibyte);
   other.end();
 });
+
+/** A reader that asks for as much ahead as is worth it, of blocks that come after `far` ms over a line of `rate` bytes a ms. */
+async function reachOf(far: number, rate: number): Promise<number> {
+  const block = mebibyte / 4;
+  let now = 0;
+  const ahead = new Readahead<number, { readonly length: number }>(
+    (bytes) => bytes.length,
+    8 * block,
+    () => now,
+  );
+  const coming: { at: number; come(value: { readonly length: number }): void }[] = [];
+  let isFreeAt = 0;
+  for (let asked = 0, taken = 0; taken < 400; taken += 1) {
+    for (; asked - taken < 8 * ahead.reach; asked += 1) {
+      const { promise, resolve } = Promise.withResolvers<{ readonly length: number }>();
+      assert.ok(ahead.ask(asked, block, () => promise));
+      isFreeAt = Math.max(isFreeAt, now + far) + block / rate;
+      coming.push({ at: isFreeAt, come: resolve });
+    }
+    const { at, come } = coming[taken] as (typeof coming)[number];
+    now = at;
+    come({ length: block });
+    await ahead.take(taken);
+  }
+  const { reach } = ahead;
+  ahead.end();
+  return reach;
+}
+
+test("a reader asks for more ahead of what comes quickly from far away, and not of what is near or comes over a slow line", async () => {
+  const perMs = mebibyte / 1000;
+  assert.ok((await reachOf(60, 100 * perMs)) > 5, "6 MiB are on the way");
+  assert.equal(await reachOf(60, 5 * perMs), 1);
+  assert.equal(await reachOf(1, 1000 * perMs), 1);
+});
