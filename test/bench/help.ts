@@ -3,7 +3,7 @@ import { scaleHelp } from "./scale/help.ts";
 
 const HELP = `npm run bench -- [NAME...] [OPTIONS]       all of them without a name
 
-  host       the hello route beside other servers
+  host       requests, files, TLS, websockets and the start beside other servers
   figures    what figures cost a request
   isolated   what a worker of its own costs a module
   workers    a server of one process and of two
