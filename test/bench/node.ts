@@ -7,9 +7,13 @@ import { benchLoop } from "./node/loop.ts";
 import { type Installed, installed, type Server, startServers } from "./node/servers.ts";
 import { benchStart } from "./node/start.ts";
 import { cpuSeconds, fileBytes, forgetPeak, peakBytes } from "./node/usage.ts";
-import { large, lists, type Scale, small, type Work, warmUp } from "./node/works.ts";
+import { large, lists, long, type Scale, small, type Work, warmUp } from "./node/works.ts";
 
 const mebibyte = 2 ** 20;
+/** Turns of each server before one of many calls is measured: until then programs compile what they run, and grow. */
+const WARM_TURNS = 3;
+/** Bytes of the large file in those. */
+const WARM_BYTES = 16 * mebibyte;
 
 interface Sample {
   readonly seconds: number;
@@ -42,7 +46,9 @@ export async function benchNode({ rounds = 3, size = 256, full = false, only = "
   const scale: Scale = { size: (full ? 1024 : size) * mebibyte, entries: full ? 100_000 : 10_000 };
   const chosen = ({ name }: { readonly name: string }) => new RegExp(only).test(name);
   await using program = await installed();
-  const samples: Samples = new Map([...large, ...small, ...lists].filter(chosen).map((work) => [work, new Map()]));
+  const samples: Samples = new Map(
+    [...large, ...small, ...lists, ...(full ? long : [])].filter(chosen).map((work) => [work, new Map()]),
+  );
   if (samples.size > 0) {
     for (let round = 1; round <= rounds; round += 1) await playRound(program, samples, scale, round);
     console.log(`${rounds} rounds, large file of ${scale.size / mebibyte} MiB (Node ${process.version})`);
@@ -67,7 +73,7 @@ async function playRound(program: Installed, samples: Samples, scale: Scale, rou
     for (const { url } of servers) await warmUp({ ...scale, url, seed: round });
     for (const [work, byServer] of samples) {
       for (const server of servers) {
-        if (server.isLimit && !large.includes(work)) continue;
+        if (server.isLimit && lists.includes(work)) continue;
         const sample = await measure(server, work, scale, round).catch((error: Error) => {
           console.error(`${server.name}, ${work.name}: ${error.message}`);
         });
@@ -83,6 +89,10 @@ async function playRound(program: Installed, samples: Samples, scale: Scale, rou
 }
 
 async function measure({ url, pid }: Server, work: Work, scale: Scale, seed: number): Promise<Sample> {
+  for (let turn = 1; turn <= WARM_TURNS && !large.includes(work) && !long.includes(work); turn += 1) {
+    const warm = await work.prepare({ ...scale, size: WARM_BYTES, url, seed: seed + turn * 1000 });
+    await warm();
+  }
   const run = await work.prepare({ ...scale, url, seed });
   forgetPeak(pid);
   const cpu = cpuSeconds(pid);
@@ -93,20 +103,23 @@ async function measure({ url, pid }: Server, work: Work, scale: Scale, seed: num
   return { seconds, cpu: cpuSeconds(pid) - cpu, peak, own: peak - fileBytes(pid) };
 }
 
-/** `isBase` names the server to which the others are compared. */
+/** `isBase` names the server to which the others are compared. CPU time is that of all of a large file, and of each of many calls. */
 function print(work: Work, samples: Samples, scale: Scale, isBase: (name: string) => boolean): void {
   const byServer = [...(samples.get(work) ?? [])];
   const [baseName = "-", base = []] = byServer.find(([name]) => isBase(name)) ?? [];
-  console.log(`\n| ${work.name} (x ${baseName}) | ${work.unit} | CPU (s) | peak memory (MiB) | of its own (MiB) |`);
+  const [cpuUnit, digits, count] = large.includes(work) ? ["s", 2, 1] : ["µs each", 0, work.amount(scale) / 1e6];
+  console.log(
+    `\n| ${work.name} (x ${baseName}) | ${work.unit} | CPU (${cpuUnit}) | peak memory (MiB) | of its own (MiB) |`,
+  );
   console.log("|---|---|---|---|---|");
   for (const [name, own] of byServer) {
-    const cell = (digits: number, figure: (sample: Sample) => number) => {
+    const cell = (shownDigits: number, figure: (sample: Sample) => number) => {
       const ratio = median(own.map((sample, round) => figure(sample) / figure(base[round] ?? noSample)));
-      const shown = median(own.map(figure)).toFixed(digits);
+      const shown = median(own.map(figure)).toFixed(shownDigits);
       return Number.isNaN(ratio) ? shown : `${shown} (${ratio.toFixed(2)})`;
     };
     const speed = cell(0, ({ seconds }) => work.amount(scale) / seconds);
-    const cpu = cell(2, (sample) => sample.cpu);
+    const cpu = cell(digits, (sample) => sample.cpu / count);
     const memory = cell(0, ({ peak }) => peak / mebibyte);
     console.log(`| ${name} | ${speed} | ${cpu} | ${memory} | ${cell(0, ({ own }) => own / mebibyte)} |`);
   }

@@ -42,7 +42,6 @@ export const fileName = (at: number): string => `f${String(at).padStart(5, "0")}
 export function files(count: number, size: number, seed: number, folder = ""): Upload {
   const above = folder === "" ? none : header(folder, "application/x-directory", "\r\n");
   const headerOf = (at: number) => header(folder === "" ? fileName(at) : `${folder}%2F${fileName(at)}`);
-  const contents = Buffer.concat([...keystream(count * size, seed)]);
   let length = above.length + count * (size + newline.length) + end.length;
   // Not kept: there may be a million of them.
   for (let at = 0; at < count; at += 1) length += headerOf(at).length;
@@ -53,8 +52,9 @@ export function files(count: number, size: number, seed: number, folder = ""): U
       yield above;
       // As clients do it: what is small goes out together.
       let held: Uint8Array[] = [];
+      const contents = cut(keystream(count * size, seed), size);
       for (let at = 0; at < count; at += 1) {
-        held.push(headerOf(at), contents.subarray(at * size, (at + 1) * size), newline);
+        held.push(headerOf(at), contents.next().value ?? none, newline);
         if (at % 16 !== 15) continue;
         yield Buffer.concat(held);
         held = [];
@@ -127,6 +127,17 @@ function* pieces(size: number, seed: number, blockBytes: number): Generator<Buff
     held = [];
   }
   if (held.length > 0) yield Buffer.concat(held);
+}
+
+/** The same bytes in pieces of one size. */
+function* cut(source: Iterable<Buffer>, size: number): Generator<Buffer, void, undefined> {
+  let rest: Buffer = none;
+  for (const piece of source) {
+    const held = rest.length === 0 ? piece : Buffer.concat([rest, piece]);
+    let at = 0;
+    for (; at + size <= held.length; at += size) yield held.subarray(at, at + size);
+    rest = held.subarray(at);
+  }
 }
 
 const header = (name: string, kind = "application/octet-stream", content = "") =>

@@ -16,7 +16,7 @@ export interface Started {
 
 export interface Server extends Started {
   readonly name: string;
-  /** It takes and gives large bodies only: the limit of the machine. */
+  /** The limit of the machine: it takes and gives bodies, and knows no lists. */
   readonly isLimit: boolean;
 }
 

@@ -32,7 +32,10 @@ const blockSize = 256 * 1024;
 /** Bytes of each file of a list, and the seed of all of them: they are the same in each round. */
 const SMALL_BYTES = 24;
 const LISTED = 9000;
-const calls = { ranges: 1000, files: 5000, adds: 500, blocks: 500, versions: 2000, lists: 5 } as const;
+/** Calls at a time: as the browser of one user makes them, and as those of many come in. */
+const FEW = 8;
+const MANY = 64;
+const calls = { ranges: 1000, files: 5000, adds: 500, blocks: 500, versions: 10_000, lists: 5 } as const;
 
 const writes = ({ entries }: Scale) => entries / 10;
 
@@ -50,11 +53,44 @@ function* times<T>(count: number, make: (at: number) => T): Generator<T> {
   for (let at = 0; at < count; at += 1) yield make(at);
 }
 
-const putBlocks = ({ url, seed }: Setting) =>
+const putBlocks = ({ url, seed }: Setting, atOnce = FEW) =>
   inParallel(
     url,
     times(calls.blocks, (at) => ({ path: `${api}/block/put`, upload: file(blockSize, seed * 10_000 + at) })),
+    atOnce,
   );
+
+const adding = (atOnce: number): Work => ({
+  name: `500 adds of 1 KiB, ${atOnce} at a time`,
+  unit: "calls/s",
+  amount: () => calls.adds,
+  async prepare({ url, seed }) {
+    const from = (seed * 100 + atOnce) * calls.adds;
+    return () =>
+      inParallel(
+        url,
+        times(calls.adds, (at) => ({ path: `${api}/add`, upload: file(1024, from + at) })),
+        atOnce,
+      );
+  },
+});
+
+const putting = (atOnce: number): Work => ({
+  name: `block/put of 256 KiB, ${atOnce} at a time`,
+  unit: "calls/s",
+  amount: () => calls.blocks,
+  prepare: async (setting) => () => putBlocks({ ...setting, seed: setting.seed * 100 + atOnce }, atOnce),
+});
+
+const filesAtOnce = (count: number): Work => ({
+  name: `${count.toLocaleString("en")} files of 4 KiB in one request`,
+  unit: "files/s",
+  amount: () => count,
+  async prepare({ url, seed }) {
+    const upload = files(count, 4096, seed + 1000, "tree");
+    return () => exchange(url, `${api}/add?progress=false`, upload);
+  },
+});
 
 /** Large contents, against what the machine can do at best. */
 export const large: readonly Work[] = [
@@ -108,6 +144,9 @@ export const large: readonly Work[] = [
   },
 ];
 
+/** One long request each, as the large contents are; for `--full`. */
+export const long: readonly Work[] = [filesAtOnce(100_000)];
+
 /** Many small calls. */
 export const small: readonly Work[] = [
   {
@@ -125,27 +164,9 @@ export const small: readonly Work[] = [
         );
     },
   },
-  {
-    name: "5,000 files of 4 KiB in one request",
-    unit: "files/s",
-    amount: () => calls.files,
-    async prepare({ url, seed }) {
-      const upload = files(calls.files, 4096, seed + 1000, "tree");
-      return () => exchange(url, `${api}/add?progress=false`, upload);
-    },
-  },
-  {
-    name: "500 adds of 1 KiB, 8 at a time",
-    unit: "calls/s",
-    amount: () => calls.adds,
-    async prepare({ url, seed }) {
-      return () =>
-        inParallel(
-          url,
-          times(calls.adds, (at) => ({ path: `${api}/add`, upload: file(1024, seed * 20_000 + at) })),
-        );
-    },
-  },
+  filesAtOnce(calls.files),
+  adding(FEW),
+  adding(MANY),
   {
     name: "small files/write, 8 at a time",
     unit: "calls/s",
@@ -162,12 +183,8 @@ export const small: readonly Work[] = [
         );
     },
   },
-  {
-    name: "block/put of 256 KiB, 8 at a time",
-    unit: "calls/s",
-    amount: () => calls.blocks,
-    prepare: async (setting) => () => putBlocks(setting),
-  },
+  putting(FEW),
+  putting(MANY),
   {
     name: "block/get of 256 KiB, 8 at a time",
     unit: "calls/s",
@@ -180,6 +197,18 @@ export const small: readonly Work[] = [
           times(calls.blocks, (at) => ({ path: `${api}/block/get?arg=${cids[at]}` })),
         );
     },
+  },
+  {
+    name: "version, 8 at a time",
+    unit: "calls/s",
+    amount: () => calls.versions,
+    prepare:
+      async ({ url }) =>
+      () =>
+        inParallel(
+          url,
+          times(calls.versions, () => ({ path: `${api}/version` })),
+        ),
   },
 ];
 
@@ -206,18 +235,6 @@ const listing = (name: string, each: number, path: (cid: string) => string): Wor
 
 /** What is answered from the store's index and small blocks. */
 export const lists: readonly Work[] = [
-  {
-    name: "version, 8 at a time",
-    unit: "calls/s",
-    amount: () => calls.versions,
-    prepare:
-      async ({ url }) =>
-      () =>
-        inParallel(
-          url,
-          times(calls.versions, () => ({ path: `${api}/version` })),
-        ),
-  },
   listing("ls", 80, (cid) => `ls?arg=${cid}`),
   listing("ls without sizes and types", 60, (cid) => `ls?arg=${cid}&size=false&resolve-type=false`),
   listing("refs", 50, (cid) => `refs?arg=${cid}`),
