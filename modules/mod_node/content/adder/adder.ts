@@ -96,8 +96,9 @@ class AddSession {
   /** How many of them may be given out. */
   #released = 0;
   #over = false;
-  /** Ends waiting for the source. */
+  /** Ends waiting for the source: the reader has left, or `signal` of the options says so. */
   readonly #abort = new AbortController();
+  #isLeft = false;
   #failure: { readonly reason: unknown } | undefined;
   #pumping: Promise<void> = Promise.resolve();
   #committing: Promise<void> | undefined;
@@ -116,10 +117,17 @@ class AddSession {
   async enter(): Promise<void> {
     await this.#batch.enter();
     this.#unguard = this.#deps.pins.guard(() => this.#guarded());
+    const { signal } = this.#options;
+    signal?.addEventListener("abort", this.#stop, { once: true });
+    if (signal?.aborted) this.#stop();
   }
 
+  readonly #stop = () => this.#abort.abort(this.#options.signal?.reason);
+
   async leave(): Promise<void> {
-    this.#abort.abort();
+    this.#isLeft = true;
+    this.#options.signal?.removeEventListener("abort", this.#stop);
+    if (!this.#over) this.#abort.abort();
     this.#changed.notify();
     try {
       await this.#pumping;
@@ -149,15 +157,13 @@ class AddSession {
 
   /** Takes entries in. Never rejects. */
   async #pump(entries: AsyncIterable<AddEntry>): Promise<void> {
-    const left = this.#abort.signal;
     const { signal } = this.#options;
-    const either = signal === undefined ? left : AbortSignal.any([signal, left]);
     try {
-      for await (const event of addTree(entries, this.#settings, this.#batch.add, this.#tree, either)) {
+      for await (const event of addTree(entries, this.#settings, this.#batch.add, this.#tree, this.#abort.signal)) {
         signal?.throwIfAborted();
         this.#queue(event);
-        while (this.#events.length >= MAX_EVENTS && !left.aborted) await this.#changed.next();
-        if (left.aborted || this.#failure !== undefined) break;
+        while (this.#events.length >= MAX_EVENTS && !this.#isLeft) await this.#changed.next();
+        if (this.#isLeft || this.#failure !== undefined) break;
       }
     } catch (reason) {
       this.#failure ??= { reason };
