@@ -207,6 +207,8 @@ class Copy implements Applier {
 
   async settled(): Promise<void> {
     while (!isEmpty(this.#ahead) || !isEmpty(this.#beingWritten)) {
+      // Nothing is written any more; the log goes on for others, and may wait for this copy.
+      if (this.#closing.signal.aborted) throw failure("STORE_CLOSED");
       if (this.#fault !== undefined) throw this.#fault;
       await this.#attempt;
     }

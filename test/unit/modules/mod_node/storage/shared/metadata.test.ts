@@ -159,3 +159,25 @@ test("a copy that cannot be written refuses changes and goes on when it can be w
   assert.deepEqual(await listed(metadata), ["k=4"]);
   await metadata.close();
 });
+
+test("a copy that is closed while the log is read lets the log end", { timeout: 60_000 }, async () => {
+  const place = new MemoryLog();
+  place.pageSize = 1;
+  const [one, log] = [place.open(), place.open()];
+  const metadata = await SharedMetadata.open(log, memoryMetadata());
+  for (const key of ["a", "b", "c"])
+    await one.commit(() => ({ entries: [{ kind: "metadata", changes: [[key, Buffer.from(key)]] }], result: 0 }));
+  const [reads, gate] = [Promise.withResolvers<void>(), Promise.withResolvers<void>()];
+  place.onStep = (step, session) => {
+    if (step !== "read" || session !== log.session) return;
+    reads.resolve();
+    return gate.promise;
+  };
+  const look = assert.rejects(log.refresh(), { code: "STORE_CLOSED" });
+  await reads.promise;
+  await metadata.close();
+  gate.resolve();
+  await log.close();
+  await look;
+  await one.close();
+});
