@@ -22,7 +22,16 @@ export function encodeEntries(entries: readonly Entry[]): Buffer {
   return Buffer.concat([length, head, ...blobs]);
 }
 
-export function decodeEntries(bytes: Buffer): Entry[] {
+/** Undefined for what is damaged. */
+export function decodeEntries(bytes: Buffer): Entry[] | undefined {
+  try {
+    return entriesIn(bytes);
+  } catch {
+    return undefined;
+  }
+}
+
+function entriesIn(bytes: Buffer): Entry[] {
   const end = 4 + bytes.readUInt32BE(0);
   let at = end;
   // Visited in the order in which they were written, except that what is inside comes first: bytes have nothing inside.

@@ -11,6 +11,8 @@ const GROUP_BYTES = 4 * 2 ** 20;
 /** Times that others may be faster before a commit asks for its turn. */
 const MAX_RACES = 3;
 const REJOIN_DELAY_MS = 500;
+/** Snapshots in a row that do not lead to the present: another one would not, either. */
+const MAX_SNAPSHOTS = 4;
 
 interface Call {
   readonly run: (head: Position) => Draft<unknown>;
@@ -164,17 +166,19 @@ export class LogClient implements SharedLog {
 
   async #catchUp(): Promise<void> {
     this.counts.looks += 1;
-    for (;;) {
+    for (let snapshots = 0; ; snapshots += 1) {
       const page = await this.#engine.read(this.#applied);
       if (!page.behind) {
         this.#take(page.commits);
         if (page.more) {
           await this.#settled();
+          snapshots = -1;
           continue;
         }
         if (this.#copies.every(({ from }) => from <= this.#applied)) break;
         // The log ends before what a copy has: commits were lost.
       }
+      if (snapshots >= MAX_SNAPSHOTS) throw contradiction();
       this.#resetting = this.#takeSnapshot().finally(() => {
         this.#resetting = undefined;
       });
@@ -323,6 +327,11 @@ export class LogClient implements SharedLog {
     }
   }
 }
+
+const contradiction = (): NodeError =>
+  failure("STORE_UNAVAILABLE", {
+    reason: "the rows of the log contradict each other; put the schema back from a backup of the database",
+  });
 
 /** Whether it names a segment that another session has written: nobody answers for its object any more. */
 function isOfOther(session: number, entry: Entry): boolean {

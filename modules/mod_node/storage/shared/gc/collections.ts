@@ -117,7 +117,9 @@ export class Collections implements Applier {
     const { log, metadata, blocks } = this.#deps;
     await log.refresh();
     const held = await metadata.get(undecidedKey);
-    const [entry] = held === undefined ? [] : decodeEntries(Buffer.from(held));
+    const entries = held === undefined ? [] : decodeEntries(Buffer.from(held));
+    if (entries === undefined) throw failure("STORE_UNAVAILABLE", { reason: `${undecidedKey} cannot be read` });
+    const [entry] = entries;
     if (entry?.kind !== "condemned") return;
     await blocks.suspend(entry.epoch);
     if (this.#undecided === undefined) this.#begin(entry);

@@ -148,6 +148,7 @@ class SqlEngine implements LogEngine {
     if (after + 1 < Number(rows[0]?.first)) return behind;
     this.#history.note(after, found);
     return this.#pageOf(
+      after,
       head,
       rows.filter(({ pos }) => pos !== null),
     );
@@ -185,7 +186,7 @@ class SqlEngine implements LogEngine {
       if (state === "session") throw failure("SESSION_LOST");
       if (state === "lock") return { lost: rows.map((row) => String(row.payload)) };
       if (state === "behind") return { missed: behind };
-      if (state === "head") return { missed: this.#pageOf(Number(pos), rows.slice(1)) };
+      if (state === "head") return { missed: this.#pageOf(after, Number(pos), rows.slice(1)) };
       // It is another host's turn.
       if (state !== "turn") throw new Error(`append answered ${state} ${payload}`);
       this.counts.turns += 1;
@@ -361,20 +362,23 @@ class SqlEngine implements LogEngine {
     this.#events?.onNews();
   }
 
-  #pageOf(head: Position, rows: readonly Row[]): Page {
+  #pageOf(after: Position, head: Position, rows: readonly Row[]): Page {
+    // The rows that mirror the log have what it lacks.
+    if (!follow(after, head, rows)) return behind;
     // A look that began earlier may have other commits than those that this host has since written or read.
     if (rows.some(({ pos, id }) => this.#history.contradicts(Number(pos), id))) {
       this.#loseHistory();
       return behind;
     }
+    const commits: Commit[] = [];
+    for (const { pos, author, payload, id } of rows) {
+      const entries = decodeEntries(payload as Buffer);
+      if (entries === undefined) return behind;
+      // What came while a commit waited for its turn is answered without an id.
+      const named = typeof id === "string" && { id };
+      commits.push({ position: Number(pos), session: Number(author), ...named, entries });
+    }
     for (const { pos, id } of rows) this.#history.note(Number(pos), id);
-    const commits = rows.map(({ pos, author, payload, id }) => ({
-      position: Number(pos),
-      session: Number(author),
-      // What came while a commit waited for its turn is answered without.
-      ...(typeof id === "string" && { id }),
-      entries: decodeEntries(payload as Buffer),
-    }));
     return { commits, more: (commits.at(-1)?.position ?? head) < head, behind: false };
   }
 
@@ -392,5 +396,11 @@ class SqlEngine implements LogEngine {
     this.#loseSession();
   }
 }
+
+/** Whether these are the next commits behind one, up to the head at most, without any missing. */
+const follow = (after: Position, head: Position, rows: readonly Row[]): boolean =>
+  rows.every(({ pos }, nth) => Number(pos) === after + 1 + nth) &&
+  after + rows.length <= head &&
+  (rows.length > 0 || after === head);
 
 const behind: Page = { commits: [], more: false, behind: true };

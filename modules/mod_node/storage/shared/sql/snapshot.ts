@@ -57,12 +57,19 @@ const commitsOf = (rows: readonly Row[]): Commit[] =>
     return { position, session: 0, entries: entriesOf(own), ...(id && { id }) };
   });
 
+function removalIn({ pos, value }: Row): Entry[] {
+  const entries = decodeEntries(value as Buffer);
+  if (entries !== undefined) return entries;
+  const reason = `commit ${pos} of the table removals cannot be read; put the schema back from a backup of the database`;
+  throw failure("STORE_UNAVAILABLE", { reason });
+}
+
 function entriesOf(rows: readonly Row[]): Entry[] {
   const changes = rows.flatMap(({ kind, key, value }) =>
     kind === "metadata" ? [[String(key), Uint8Array.from(value ?? [])] as const] : [],
   );
   const others = rows.flatMap((row): Entry[] => {
-    if (row.kind === "removal") return decodeEntries(row.value as Buffer);
+    if (row.kind === "removal") return removalIn(row);
     if (row.kind !== "segment") return [];
     const { id, bytes, blocks, value } = row;
     const index = value === null ? {} : { index: Uint8Array.from(value) };
