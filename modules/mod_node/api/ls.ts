@@ -1,15 +1,16 @@
 /** Listing directories. */
-import { CID } from "multiformats/cid";
+import type { CID } from "multiformats/cid";
 import { inSession } from "../content/dag/reader.ts";
 import { alone, type Describing, described } from "../content/unixfs/children.ts";
 import { entryPages } from "../content/unixfs/list.ts";
 import { fileSize, isDirectory } from "../content/unixfs/node.ts";
 import { openNode } from "../content/unixfs/open.ts";
 import { dagPb, raw } from "../formats/cid/codecs.ts";
+import { castCid } from "../formats/cid/text.ts";
 import { namedLinks } from "../formats/ipld/links.ts";
 import type { ModeAndTime } from "../formats/unixfs/format.ts";
 import type { LowLevelNode } from "../low_level_node.ts";
-import { ExternalSortedMap, type ValueCodec } from "../storage/external_sorted_map.ts";
+import { type EntryCodec, SortedRuns } from "../storage/sorted_runs.ts";
 import { oneByOne } from "../util/async/one_by_one.ts";
 import { type CallOptions, type IpfsPath, listOf, pathText, reading } from "./common.ts";
 import { factsOf, type ShownFacts, shownFacts } from "./mode_and_time.ts";
@@ -131,20 +132,17 @@ export function lsApi(node: LowLevelNode): LsApi {
 
 /** Links of any order, sorted by name; in `folder` where there are many. */
 async function* sortedOnDisk(folder: string, pages: Opened["pages"]): AsyncGenerator<readonly LsLink[]> {
-  const links = new ExternalSortedMap<LsLink>(folder, linkCodec);
+  const links = new SortedRuns<LsLink>(folder, linkCodec);
   try {
-    let count = 0;
     for await (const page of pages) {
       for (const link of page) {
-        // Links of one name keep their order.
-        const stored = links.set(0, `${link.name}\0${String(count).padStart(10, "0")}`, link);
+        const stored = links.add(link.name, link);
         if (stored !== undefined) await stored;
-        count += 1;
       }
     }
-    for await (const page of links.pages(0)) yield page.map(([, link]) => link);
+    yield* links.pages();
   } finally {
-    await links.clear();
+    await links.close();
   }
 }
 
@@ -154,11 +152,32 @@ interface Opened {
   readonly isSorted: boolean;
 }
 
-const linkCodec: ValueCodec<LsLink> = {
-  encode: ({ cid, ...link }) => Buffer.from(JSON.stringify([Buffer.from(cid.bytes).toString("base64"), link])),
-  decode(bytes) {
-    const [cid, link] = JSON.parse(Buffer.from(bytes.buffer, bytes.byteOffset, bytes.length).toString());
-    return { ...link, cid: CID.decode(new Uint8Array(Buffer.from(cid, "base64"))) };
+const linkTypes: readonly LsLink["type"][] = ["unknown", "directory", "file", "symlink"];
+/** Type, both sizes, and the length of the CID. */
+const LINK_HEAD = 1 + 8 + 8 + 4;
+
+/** What most links do not have follows the CID as JSON. */
+const linkCodec: EntryCodec<LsLink> = {
+  encode({ name: _, cid, tsize, size, type, ...rest }) {
+    const isPlain = rest.target === "" && rest.mode === undefined && rest.mtime === undefined;
+    const more = isPlain ? "" : JSON.stringify(rest);
+    const at = LINK_HEAD + cid.bytes.length;
+    const bytes = Buffer.allocUnsafe(at + Buffer.byteLength(more));
+    bytes[0] = linkTypes.indexOf(type);
+    bytes.writeDoubleLE(tsize, 1);
+    bytes.writeDoubleLE(size, 9);
+    bytes.writeUInt32LE(cid.bytes.length, 17);
+    bytes.set(cid.bytes, LINK_HEAD);
+    if (!isPlain) bytes.write(more, at);
+    return bytes;
+  },
+  decode(name, given) {
+    const bytes = Buffer.from(given.buffer, given.byteOffset, given.length);
+    const at = LINK_HEAD + bytes.readUInt32LE(17);
+    const cid = castCid(new Uint8Array(bytes.subarray(LINK_HEAD, at)));
+    const type = linkTypes[bytes[0] as number] as LsLink["type"];
+    const plain = { name, cid, tsize: bytes.readDoubleLE(1), size: bytes.readDoubleLE(9), type, target: "" };
+    return at === bytes.length ? plain : { ...plain, ...JSON.parse(bytes.toString("utf8", at)) };
   },
 };
 

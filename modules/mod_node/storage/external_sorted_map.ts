@@ -2,6 +2,7 @@
 import { setImmediate as nextTurn } from "node:timers/promises";
 import { compareNames } from "../formats/dag_pb/dag_pb.ts";
 import { inSlices, mapSteps, sortedSteps } from "../util/async/steps.ts";
+import { isFullDisk } from "./full_disk.ts";
 import { MAX_KEY, openScratch, type Scratch } from "./lmdb/scratch.ts";
 
 /** How values are encoded on the disk. */
@@ -187,11 +188,6 @@ export class ExternalSortedMap<T> {
     }
   }
 }
-
-const fullCodes: readonly unknown[] = ["ENOSPC", "EDQUOT"];
-const isFullDisk = (error: unknown): boolean =>
-  error instanceof Error &&
-  (fullCodes.includes((error as NodeJS.ErrnoException).code) || /no space left|quota exceeded/i.test(error.message));
 
 function keyOf(list: number, name: string): Buffer {
   const key = Buffer.allocUnsafe(listBytes + Buffer.byteLength(name));
