@@ -15,7 +15,8 @@ export function report(port: number, done: (message: unknown) => unknown = () =>
     await done(message);
     process.send?.(message === "heap" ? bytesInUse() : cpuTime());
   });
-  process.on("disconnect", () => process.exit());
+  // By its own way out, on which a server removes what it has made.
+  for (const end of ["disconnect", "SIGTERM"]) process.on(end, () => process.exit());
   process.send?.({ port, milliseconds: performance.now(), cpu: cpuTime() } satisfies Listening);
 }
 
