@@ -111,7 +111,6 @@ function callerOf(
 
 /** Percent-decodes a path; malformed escapes are kept as they are. */
 function decoded(raw: string): string {
-  if (!raw.includes("%")) return raw;
   return raw.replace(/(?:%[0-9a-f]{2})+/gi, (escapes) => {
     try {
       return decodeURIComponent(escapes);
@@ -122,7 +121,6 @@ function decoded(raw: string): string {
 }
 
 function cleanPath({ path, request, settings }: Visit): ResponseFields | undefined {
-  if (!path.includes("//") && !path.includes("/.")) return undefined;
   const kept: string[] = [];
   for (const component of path.split("/")) {
     if (component === "..") kept.pop();
