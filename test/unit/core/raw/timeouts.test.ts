@@ -9,14 +9,14 @@ import { RawConnection, rawExchange } from "#test/support/raw.ts";
 /** Tells, by the name that the client chose, how a handler heard that its client is gone. */
 const gone = new EventEmitter();
 /** Milliseconds of the progress period below. */
-const period = 400;
+const period = 1500;
 
 const host = withHost({
   config: {
-    http_head_timeout: 0.4,
+    http_head_timeout: 2,
     http_progress_timeout: period / 1000,
     http_progress_bytes: 1024,
-    http_idle_timeout: 0.4,
+    http_idle_timeout: 2,
   },
   modules: {
     mod_http_slow(module) {
