@@ -13,7 +13,7 @@ export {
 export { follow } from "./admin/follow.ts";
 export { withTokenFile } from "./admin/tokens.ts";
 export { type Command, type CommandContext, type CommandOption, type KnownNames, UsageError } from "./command.ts";
-export { type Check, type Finding, type Installation, problem, warning } from "./doctor/check.ts";
+export { type Check, type Finding, type Installation, problem, unfoundServer, warning } from "./doctor/check.ts";
 export { existing, isWritable } from "./doctor/data_checks.ts";
 export { commandHelp, type HelpSection } from "./help.ts";
 export { withHost } from "./hosted.ts";

@@ -1,6 +1,6 @@
 /** Puts a snapshot into a folder: all of it is written and checked beside that folder, which then appears at once. */
 import { chmod, mkdir, open, readdir, rename, rm, statfs, writeFile } from "node:fs/promises";
-import { dirname, join, resolve } from "node:path";
+import { basename, dirname, join, resolve } from "node:path";
 import { absent, PRIVATE_FILE, PRIVATE_FOLDER, syncFolder } from "./disk.ts";
 import { type Entry, leadsOut, type Named } from "./repository/format.ts";
 import type { Repository } from "./repository/repository.ts";
@@ -75,6 +75,17 @@ export async function restore(
   return { to, files, bytes, ...(former === undefined ? {} : { former }) };
 }
 
+/** The user that a server runs as has few folders: the message tells which one it needs. */
+function refused(draft: string): (error: NodeJS.ErrnoException) => never {
+  return (error) => {
+    if (error.code !== "EACCES" && error.code !== "EPERM" && error.code !== "EROFS") throw error;
+    throw new Error(
+      `${basename(draft)} cannot be made in ${dirname(draft)} (${error.code}): what is restored is written beside its place, so name a place in a folder that this user may write in`,
+      { cause: error },
+    );
+  };
+}
+
 function busy(to: string): (error: NodeJS.ErrnoException) => never {
   return (error) => {
     if (error.code !== "EBUSY") throw error;
@@ -89,7 +100,7 @@ async function makeDraft(to: string): Promise<string> {
   if (left !== undefined && left.length > 0 && !left.includes(mark))
     throw new Error(`${draft} is in the way, and is not of a restore: move it away`);
   await rm(draft, { recursive: true, force: true });
-  await mkdir(draft, { recursive: true, mode: PRIVATE_FOLDER });
+  await mkdir(draft, { recursive: true, mode: PRIVATE_FOLDER }).catch(refused(draft));
   await writeFile(join(draft, mark), "");
   return draft;
 }

@@ -57,3 +57,10 @@ export interface Check {
 
 export const problem = (text: string, remedy: string): Finding => ({ level: "problem", text, remedy });
 export const warning = (text: string, remedy: string): Finding => ({ level: "warning", text, remedy });
+
+/** Why what is taken may be the server that runs on this configuration itself, and the remedy; "" where it would be found. */
+export function unfoundServer(config: Config | undefined): string {
+  const enabled = config?.value("modules_enabled");
+  if (!Array.isArray(enabled) || enabled.includes("http_admin")) return "";
+  return "; where it is the server of this configuration, which no command finds: add http_admin to modules_enabled";
+}

@@ -6,7 +6,7 @@ import { dirname, join } from "node:path";
 import { Ports } from "../../ports/ports.ts";
 import { reasonOf } from "../../util/errors.ts";
 import { packageManifest } from "../../util/package.ts";
-import { type Check, type Finding, type Installation, problem, warning } from "./check.ts";
+import { type Check, type Finding, type Installation, problem, unfoundServer, warning } from "./check.ts";
 import { existing, isWritable } from "./data_checks.ts";
 
 const DAY_MS = 86_400_000;
@@ -118,7 +118,7 @@ async function portFindings({ config, running }: Installation): Promise<Finding[
   for await (const refused of new Ports(config).refused()) {
     const isTaken = refused.code === "PORT_TAKEN";
     const remedy = isTaken
-      ? "stop who has it (ss -ltnp tells), or choose another port"
+      ? `stop who has it (ss -ltnp tells), or choose another port${unfoundServer(config)}`
       : "use a port above 1023, or a socket of systemd";
     findings.push(problem(reasonOf(refused), remedy));
   }

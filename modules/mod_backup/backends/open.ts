@@ -44,7 +44,13 @@ export async function openBackend(settings: BackendSettings, directory: string):
 /** What encrypts; undefined when no file is named. @throws Error when it is empty or cannot be read */
 export async function readSecret({ key_file: file }: BackendSettings): Promise<Uint8Array | undefined> {
   if (file === undefined) return undefined;
-  const text = (await readFile(file)).toString("latin1").replace(/\r?\n$/, "");
+  const content = await readFile(file).catch((error: NodeJS.ErrnoException) => {
+    if (error.code !== "EACCES") throw error;
+    throw new Error(`The key file ${file} cannot be read (EACCES): it belongs to the user that the server runs as`, {
+      cause: error,
+    });
+  });
+  const text = content.toString("latin1").replace(/\r?\n$/, "");
   if (text === "") throw new Error(`The key file ${file} is empty: \`openssl rand -base64 32 > ${file}\` makes one`);
   return Buffer.from(text, "latin1");
 }

@@ -2,7 +2,7 @@
 import { existsSync, readFileSync } from "node:fs";
 import { join } from "node:path";
 import { halfCopied, isRepo, versionFacts } from "modhost/node";
-import { type Check, existing, problem, warning } from "../../../../core/cli/index.ts";
+import { type Check, existing, problem, unfoundServer, warning } from "../../../../core/cli/index.ts";
 import { size_text } from "../../../../core/net/http.ts";
 import { examined, repoOf } from "./installation.ts";
 import { checksOfStore, storeSettings } from "./store_checks.ts";
@@ -50,7 +50,7 @@ export const repoChecks: readonly Check[] = [
         const remedy = "the next start takes it by itself; the log of that process may tell why it ended";
         return [warning(`The lease of the repo ${repo} is of ${text}, which ${end} (${since})`, remedy)];
       }
-      const remedy = "stop that process, or set node_repo to another folder";
+      const remedy = `stop that process, or set node_repo to another folder${unfoundServer(installation.config)}`;
       return [warning(`The repo ${repo} is held by ${text}, which is no server that this configuration finds`, remedy)];
     },
   },

@@ -140,6 +140,10 @@ describe("modhost doctor", () => {
     const findings = answer(taken.stdout).checks.find(({ check }) => check === "ports")?.findings ?? [];
     assert.equal(taken.code, 1);
     assert.match(findings[0]?.text ?? "", new RegExp(`${port}`));
+    assert.match(findings[0]?.remedy ?? "", /the server of this configuration.*: add http_admin to modules_enabled/);
+    const found = { MODHOST_MODULES_ENABLED: "http,http_admin" };
+    const others = answer((await ran(cwd, ["doctor", "--json"], { env: found })).stdout).checks;
+    assert.match(JSON.stringify(others), /or choose another port"/, "a server with http_admin would be found");
     const wrong = await ran(cwd, ["doctor", "wrong.json", "--no-json"]);
     assert.equal(wrong.code, 1);
     assert.match(wrong.stdout, /^problem {3}configuration .*load_timeout/m);

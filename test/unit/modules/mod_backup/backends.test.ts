@@ -1,7 +1,7 @@
 /** Folders and object stores: what is written is there as a whole, or what was there before. */
 import assert from "node:assert/strict";
 import { once } from "node:events";
-import { mkdir, mkdtemp, readdir, rm, stat, writeFile } from "node:fs/promises";
+import { chmod, mkdir, mkdtemp, readdir, rm, stat, writeFile } from "node:fs/promises";
 import { createServer } from "node:http";
 import type { AddressInfo } from "node:net";
 import { tmpdir } from "node:os";
@@ -200,4 +200,19 @@ test("places are read from what people write", async () => {
   assert.equal(String(await readSecret({ key_file: file })), "secret");
   await writeFile(file, "\n");
   await assert.rejects(readSecret({ key_file: file }), /is empty: `openssl/);
+});
+
+test("a key file of another user is refused with whose it should be", async (t) => {
+  const file = join(folder, "foreign-key");
+  await writeFile(file, "secret\n");
+  await chmod(file, 0);
+  await chmod(folder, 0o755);
+  if (process.getuid?.() === 0) {
+    process.seteuid?.(65_534);
+    t.after(() => process.seteuid?.(0));
+  }
+  await assert.rejects(
+    readSecret({ key_file: file }),
+    /foreign-key cannot be read .* the user that the server runs as/,
+  );
 });

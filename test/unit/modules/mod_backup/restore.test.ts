@@ -1,6 +1,6 @@
 /** A restore makes a whole folder or none. */
 import assert from "node:assert/strict";
-import { mkdir, mkdtemp, readdir, readFile, rm, stat, writeFile } from "node:fs/promises";
+import { chmod, mkdir, mkdtemp, readdir, readFile, rm, stat, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { after, before, test } from "node:test";
@@ -95,6 +95,25 @@ test("a folder of somebody else beside it is not taken for a draft", async () =>
   await assert.rejects(
     restore(repository, snapshot, { to, signal, progress }),
     /is in the way, and is not of a restore/,
+  );
+});
+
+test("a place in a folder that the user may not write in is refused with what is needed", async (t) => {
+  const { repository, snapshot } = await backedUp();
+  const closed = target();
+  await mkdir(closed);
+  for (const [path, mode] of [
+    [folder, 0o755],
+    [closed, 0o555],
+  ] as const)
+    await chmod(path, mode);
+  if (process.getuid?.() === 0) {
+    process.seteuid?.(65_534);
+    t.after(() => process.seteuid?.(0));
+  }
+  await assert.rejects(
+    restore(repository, snapshot, { to: join(closed, "new"), signal, progress }),
+    /new\.restoring cannot be made in .* \(EACCES\): .* a folder that this user may write in/,
   );
 });
 
