@@ -164,7 +164,7 @@ export interface LowLevelNode extends AsyncDisposable {
   collect(signal?: AbortSignal): AsyncGenerator<Removed | NotRemoved, void, undefined>;
   /**
    * The repo as it is now, for a backup: its files stay readable until `release`, while the node goes on. Nothing that
-   * they need is lost to a collection of garbage.
+   * they need is lost to a collection of garbage. Of a host of a shared store these are its configuration and keys alone.
    *
    * @throws NodeError when the stores are not files
    */

@@ -364,8 +364,8 @@ export class LocalNode implements LowLevelNode {
   }
 
   hold(signal: AbortSignal): Promise<HeldData> {
-    const { repo, metadata, scratch, wholeBlocks } = this;
-    return holdRepo({ repo, metadata, scratch, blocks: wholeBlocks.store }, signal);
+    const { repo, metadata, scratch, wholeBlocks, shared } = this;
+    return holdRepo({ repo, metadata, scratch, blocks: wholeBlocks.store, isShared: shared !== undefined }, signal);
   }
 
   close(): Promise<void> {

@@ -20,15 +20,22 @@ export interface HoldDeps {
   readonly metadata: MetadataStore;
   /** Folder for a copy of the metadata. */
   readonly scratch: string;
+  /** Blocks and metadata are in a store of several hosts: a backup of one of them has the rest of its repo. */
+  readonly isShared: boolean;
 }
 
 /**
  * Configuration, keys, metadata and blocks at the moment at which it begins: each block that the metadata needs is there,
- * as after a power failure. The blocks are held until `release`, also from a collection of garbage.
+ * as after a power failure. The blocks are held until `release`, also from a collection of garbage. Of a host of a shared
+ * store only configuration and keys.
  *
  * @throws NodeError for stores that are not files; of the stores; the signal's reason when it aborts
  */
-export async function holdRepo({ repo, blocks, metadata, scratch }: HoldDeps, signal: AbortSignal): Promise<HeldData> {
+export async function holdRepo(
+  { repo, blocks, metadata, scratch, isShared }: HoldDeps,
+  signal: AbortSignal,
+): Promise<HeldData> {
+  if (isShared) return describe({ repo, files: await Array.fromAsync(plainFiles(repo)), release: () => undefined });
   if (blocks.hold === undefined) throw new NodeError("its blocks are not in files");
   // It resolves when everything before it is committed, and so seen by the listing.
   await metadata.transaction(() => undefined);
@@ -47,7 +54,7 @@ export async function holdRepo({ repo, blocks, metadata, scratch }: HoldDeps, si
     if (held.status === "rejected") throw held.reason;
     if (copied.status === "rejected") throw copied.reason;
     const files = await Array.fromAsync(plainFiles(repo));
-    return describe({ repo, files, held: held.value, copy, release });
+    return describe({ repo, files, content: { held: held.value, copy }, release });
   } catch (error) {
     await release();
     throw error;
@@ -115,13 +122,16 @@ const namesIn = (folder: string): Promise<string[]> => readdir(folder).catch(() 
 interface Held {
   readonly repo: Repo;
   readonly files: readonly PlainFile[];
-  readonly held: HeldFiles;
-  /** The file with the metadata. */
-  readonly copy: string;
-  release(): Promise<void>;
+  /** Undefined where others keep it. */
+  readonly content?: {
+    readonly held: HeldFiles;
+    /** The file with the metadata. */
+    readonly copy: string;
+  };
+  release(): unknown;
 }
 
-function describe({ repo, files, held, copy, release }: Held): HeldData {
+function describe({ repo, files, content, release }: Held): HeldData {
   const { path, stores, repoStores, identity } = repo;
   const folders: Record<string, string> = { repo: path };
   if (repoStores !== undefined) folders.data = dirname(stores.blocks);
@@ -134,11 +144,13 @@ function describe({ repo, files, held, copy, release }: Held): HeldData {
   const blocks = place(stores.blocks, "blocks");
   const metadata = place(metadataToRestore(stores), "metadata");
   async function* all(): AsyncGenerator<BackupFile> {
-    for await (const { name, isGrowing, state, read } of held.files) {
-      const file = `${blocks.path}/${name}`;
-      yield { folder: blocks.folder, path: file, state, read, ...(isGrowing ? { growing: file } : {}) };
+    if (content !== undefined) {
+      for await (const { name, isGrowing, state, read } of content.held.files) {
+        const file = `${blocks.path}/${name}`;
+        yield { folder: blocks.folder, path: file, state, read, ...(isGrowing ? { growing: file } : {}) };
+      }
+      yield { ...metadata, is_lines: true, read: (start) => createReadStream(content.copy, { start }) };
     }
-    yield { ...metadata, is_lines: true, read: (start) => createReadStream(copy, { start }) };
     yield { ...keystore, path: `${keystore.path}/` };
     for (const file of files) yield { ...file, ...place(file.path, "datastore") };
   }
@@ -149,7 +161,11 @@ function describe({ repo, files, held, copy, release }: Held): HeldData {
     repo.config.value(key),
   );
   if (references.length > 0) notes.push("Files and URLs that the filestore only refers to are not in it.");
-  return { folders, files: all(), bytes: held.bytes, notes, release };
+  if (content === undefined)
+    notes.push(
+      "Blocks, pins, files and names are not in it: they are in the shared store, which needs a backup of its own.",
+    );
+  return { folders, files: all(), ...(content && { bytes: content.held.bytes }), notes, release };
 }
 
 function isBelow(folder: string, file: string): boolean {

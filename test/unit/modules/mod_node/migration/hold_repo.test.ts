@@ -6,6 +6,7 @@ import { dirname, join } from "node:path";
 import { after, before, test } from "node:test";
 import { createNode, memoryStores, type Node, type NodeOptions } from "modhost/node";
 import type { HeldData } from "#core/types.ts";
+import { Place } from "#test/unit/modules/mod_node/storage/shared/gc/place.ts";
 
 let home: string;
 let folders = 0;
@@ -124,4 +125,18 @@ test("stores in memory cannot be held, and an abort leaves nothing behind", asyn
   const { scratch } = node.lowLevel;
   assert.deepEqual(await readdir(scratch), []);
   await node.close();
+});
+
+test("of a host of a shared store its identity, configuration and keys are held, and a host begins with them again", async (t) => {
+  const place = new Place();
+  const node = await place.node(t);
+  await node.add("in the store of all");
+  const held = await node.lowLevel.hold(signal);
+  assert.match(held.notes?.join(" ") ?? "", /they are in the shared store, which needs a backup of its own/);
+  const { repo = "" } = await copied(held);
+  await held.release();
+  assert.deepEqual((await readdir(repo)).sort(), ["config", "datastore_spec", "keystore", "version"]);
+  const { id } = await node.id();
+  await using again = await createNode({ repo, offline: true, init: false, stores: async () => memoryStores() });
+  assert.equal(String((await again.id()).id), String(id));
 });
