@@ -27,6 +27,8 @@ async function storeWith(t: TestContext, segments: readonly (readonly Block[])[]
   };
   const one = await begin();
   for (const blocks of segments) await put(one, blocks);
+  // They are in its index, and it asks the store for nothing more.
+  await one.blocks.stat();
   return { store, one, begin, notices };
 }
 
