@@ -107,7 +107,10 @@ export interface ModuleObject {
   ready: (() => unknown) | undefined;
   /** Before a reload: the value returned here is handed to `restore` of the new instance. */
   save: (() => unknown) | undefined;
-  /** After a reload: gets what `save` of the old instance returned, before the new one takes over. */
+  /**
+   * After a reload: gets what `save` of the old instance returned, before the new one takes over; `undefined` where that
+   * had no `save`.
+   */
   restore: ((saved: unknown) => unknown) | undefined;
   /** After the last request in flight; what was added through this object is removed without help. */
   unload: (() => unknown) | undefined;

@@ -40,6 +40,14 @@ describe("a reload", () => {
     assert.deepEqual(stateOf(running, "main")?.holds, { hook: 1 });
   });
 
+  test("restores with undefined where the old code had no save", async (t) => {
+    const given: unknown[] = [];
+    const running = await hostOf(t, { main: (module) => void (module.restore = (saved) => given.push(saved)) });
+    assert.deepEqual(given, []);
+    await running.host.reload("main");
+    assert.deepEqual(given, [undefined]);
+  });
+
   test("exchanges items in one step: receivers never see neither", async (t) => {
     const there = new Set<object>();
     const counts: number[] = [];
