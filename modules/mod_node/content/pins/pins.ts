@@ -346,6 +346,7 @@ export class Pins {
   /** The first recursive pin that each of these CIDs lies below, by the text of the CID. */
   async rootsAbove(cids: readonly CID[], signal?: AbortSignal): Promise<ReadonlyMap<string, CID>> {
     const found = new Map<string, CID>();
+    if (cids.length === 0) return found;
     const asked = new Set(cids.map(String));
     const wanted = new Set(asked);
     const read = nodeReader(this.#blocks, { offline: true, signal, evenDenied: true });

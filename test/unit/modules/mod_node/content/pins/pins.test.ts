@@ -36,6 +36,14 @@ test("what lies below a pin is found through it, a pin of its own through anothe
   assert.ok(!through.has(String(cid("loose"))));
 });
 
+test("the pins are not gone through when nothing is sought below them", async (t) => {
+  const [vault, cid] = await filled("d/e/a");
+  await vault.pins.keep([cid("d")]);
+  const pages = t.mock.method(vault.pins, "pagesOfTexts");
+  assert.equal((await vault.pins.rootsAbove([])).size, 0);
+  assert.equal(pages.mock.callCount(), 0);
+});
+
 test("indirect pins are each told once, and none that is unwanted", async () => {
   const [vault, cid] = await filled("d/e/a", "d/e/same", "f/e/a");
   await vault.pins.keep([cid("d"), cid("d/e"), cid("f")]);
