@@ -1,4 +1,5 @@
 import { load, quickest, Subject } from "./measure.ts";
+import type { Report } from "./report.ts";
 
 /** Requests after modules came or went that are not measured: what is new is compiled first. */
 const WARM_UP = 6000;
@@ -10,7 +11,9 @@ const SLICES = 12;
  * process, since processes of one kind differ by more than that. Nobody is subscribed to traces; requests have their ids.
  * Short pieces are measured, and the quickest tenth of each kind is compared: what else the machine does only ever adds.
  */
-export async function benchFigures({ rounds = 16, requests = 800 } = {}): Promise<void> {
+export async function benchFigures({ rounds = 16, requests = 800 }, report: Report): Promise<void> {
+  const pieces = rounds * SLICES;
+  const section = report.section("figures", { how: `${pieces} pieces of ${requests} requests of each kind` });
   const subjects = [
     await Subject.start("log off", "modhost.ts", "/app149/hello", { LOGGER: "off", FIGURES: "off" }),
     await Subject.start("request log on", "modhost.ts", "/app149/hello", { LOGGER: "on", FIGURES: "off" }),
@@ -37,13 +40,10 @@ export async function benchFigures({ rounds = 16, requests = 800 } = {}): Promis
   } finally {
     await Promise.all(subjects.map((subject) => subject.stop()));
   }
-  const pieces = rounds * SLICES;
-  console.log(`\nFigures, ${pieces} pieces of ${requests} requests with them and ${pieces} without, in turns\n`);
-  console.log("| | CPU per request (µs), quickest tenth | with figures | x | x of the quickest quarter |");
-  console.log("|---|---|---|---|---|");
+  section.head(["", "CPU per request (µs), quickest tenth", "with figures", "x", "x of the quickest quarter"]);
   for (const [{ name }, { on, off }] of spent) {
     const ratio = (share: number) => (quickest(on, share) / quickest(off, share)).toFixed(3);
     const [without, withThem] = [quickest(off, 0.1).toFixed(1), quickest(on, 0.1).toFixed(1)];
-    console.log(`| ${name} | ${without} | ${withThem} | ${ratio(0.1)} | ${ratio(0.25)} |`);
+    section.row([name, without, withThem, ratio(0.1), ratio(0.25)]);
   }
 }

@@ -1,12 +1,12 @@
 import { mkdtemp, rm } from "node:fs/promises";
-import { loadavg, tmpdir } from "node:os";
+import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { getAll } from "./gateway/client.ts";
 import { type Server, type Servers, startServers } from "./gateway/servers.ts";
 import { type Asking, type Work, works } from "./gateway/works.ts";
-import { median } from "./measure.ts";
 import { installed } from "./node/servers.ts";
 import { cpuSeconds } from "./node/usage.ts";
+import { Comparison, type Report, versionsOfPeers } from "./report.ts";
 
 const mebibyte = 2 ** 20;
 const ENTRIES = 10_000;
@@ -35,19 +35,37 @@ type Samples = ReadonlyMap<Server, readonly Sample[]>;
  * The gateway beside Kubo's, where KUBO names its program, and beside a plain server of files: in short turns, so that a machine
  * that is shared touches all alike. Ratios are taken within each round; figures are medians.
  */
-export async function benchGateway({ rounds = 5, size = 60, only = "" }: GatewayBenchOptions): Promise<void> {
+export async function benchGateway(
+  { rounds = 5, size = 60, only = "" }: GatewayBenchOptions,
+  report: Report,
+): Promise<void> {
   const scale = { size: size * mebibyte, entries: ENTRIES };
   const folder = await mkdtemp(join(tmpdir(), "modhost-bench-"));
   try {
     await using program = await installed();
     await using servers = await startServers(program.launcher, folder, scale);
-    if (process.env.KUBO === undefined) console.log("Kubo is left out: KUBO does not name its program");
-    console.log(
-      `${rounds} rounds, large file of ${size} MiB (Node ${process.version}); load ${loadavg()[0]?.toFixed(1)}\n`,
-    );
-    console.log("| | server | CPU (ms) | | rate | |\n|---|---|---|---|---|---|");
+    const how = `${rounds} rounds, large file of ${size} MiB`;
+    const section = report.section("gateway", { how, beside: versionsOfPeers(), isWhole: only === "" });
+    const table = new Comparison<Sample>(section, [
+      { title: "CPU time of a request", isCompared: true },
+      { title: "rate", isCompared: true },
+    ]);
     for (const work of works.filter(({ name }) => new RegExp(only).test(name))) {
-      print(work, await play(work, servers, { ...scale, ...servers.content }, rounds), scale);
+      const samples = await play(work, servers, { ...scale, ...servers.content }, rounds);
+      const { name, count, unit } = work;
+      table.add(
+        name,
+        [
+          { digits: 2, unit: "ms", of: ({ cpu }) => (1000 * cpu) / (count * TURNS) },
+          {
+            digits: 0,
+            unit: unit?.name ?? "requests/s",
+            better: "more",
+            of: ({ wall }) => ((unit?.of(scale) ?? 1) * count * TURNS) / wall,
+          },
+        ],
+        new Map([...samples].map(([server, own]) => [server.name, own])),
+      );
     }
   } finally {
     await rm(folder, { recursive: true, force: true });
@@ -84,19 +102,4 @@ async function turn(work: Work, { url, pid, isStatic }: Server, asking: Asking, 
   const began = performance.now();
   await getAll(url, requests, atOnce);
   return { wall: (performance.now() - began) / 1000, cpu: cpuSeconds(pid) - before };
-}
-
-/** CPU time of a request and rate, each with how many times as good ours is. */
-function print({ name, count, unit }: Work, samples: Samples, scale: Pick<Asking, "size" | "entries">): void {
-  const [ours = []] = samples.values();
-  for (const [server, own] of samples) {
-    const figure = (of: (sample: Sample) => number, digits = 0) => median(own.map(of)).toFixed(digits);
-    const times = (of: (sample: Sample) => number) =>
-      own === ours ? "" : `x ${median(own.map((sample, at) => of(sample) / of(ours[at] as Sample))).toFixed(2)}`;
-    const cpu = figure(({ cpu }) => (1000 * cpu) / (count * TURNS), 2);
-    const rate = figure(({ wall }) => ((unit?.of(scale) ?? 1) * count * TURNS) / wall);
-    console.log(
-      `| ${own === ours ? name : ""} | ${server.name} | ${cpu} | ${times((sample) => sample.cpu)} | ${rate} ${unit?.name ?? "requests/s"} | ${times(({ wall }) => wall)} |`,
-    );
-  }
 }

@@ -1,9 +1,10 @@
 import { mkdtemp, rm, writeFile } from "node:fs/promises";
-import { cpus, loadavg, tmpdir } from "node:os";
+import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { makeSelfSigned } from "#core/tls/self_signed.ts";
 import { type Asker, type Figures, LARGE_FILE, type Server, SMALL_FILE, type Work, works } from "./host/works.ts";
-import { median, Subject } from "./measure.ts";
+import { Subject } from "./measure.ts";
+import { Comparison, type Report, versionsOf } from "./report.ts";
 
 /** Times that each server has its turn within a round, of works whose processes stay. */
 const TURNS = 4;
@@ -18,14 +19,28 @@ export interface HostBenchOptions {
  * The host beside its peers, in short turns, so that a drifting machine touches all alike. Figures are medians over the
  * rounds; ratios are taken within each round.
  */
-export async function benchHost({ rounds = 7, only = "" }: HostBenchOptions): Promise<void> {
+export async function benchHost({ rounds = 7, only = "" }: HostBenchOptions, report: Report): Promise<void> {
   const folder = await mkdtemp(join(tmpdir(), "modhost-bench-host-"));
   try {
     const env = await furnish(folder);
-    const load = loadavg()[0]?.toFixed(1);
-    console.log(`Host: ${rounds} rounds on ${cpus().length} cores (Node ${process.version}), load ${load}`);
-    for (const work of works.filter(({ name }) => new RegExp(only).test(name)))
-      print(work, await play(work, env, rounds));
+    const beside = versionsOf(["koa", "@koa/router", "koa-static", "fastify", "ws"]);
+    const section = report.section("host", { how: `${rounds} rounds`, beside, isWhole: only === "" });
+    const table = new Comparison<Figures>(section, [
+      { title: "CPU time, or what it takes", isCompared: true },
+      { title: "rate, or what it takes", isCompared: true },
+    ]);
+    for (const work of works.filter(({ name }) => new RegExp(only).test(name))) {
+      const { name, aim, figures } = work;
+      const [cost, other] = figures;
+      table.add(
+        aim === undefined ? name : `${name} (aim: ${aim})`,
+        [
+          { ...cost, of: ([figure]) => figure },
+          { ...other, of: ([, figure]) => figure },
+        ],
+        oursFirst(await play(work, env, rounds)),
+      );
+    }
   } finally {
     await rm(folder, { recursive: true, force: true });
   }
@@ -96,20 +111,9 @@ async function playInTurns(work: Work, start: Start, rounds: number): Promise<Sa
 const mean = (turns: readonly Figures[], at: 0 | 1): number =>
   turns.reduce((sum, figures) => sum + figures[at], 0) / turns.length;
 
-function print({ name, figures: [cost, other], servers }: Work, samples: Samples): void {
-  const [base] = servers as [Server];
-  console.log(
-    `\n### ${name}\n\n| server | ${cost} | x ${base.name} (median, range) | ${other} | x |\n|---|---|---|---|---|`,
-  );
-  for (const [server, own] of samples) {
-    const cells = ([0, 1] as const).flatMap((at) => {
-      const values = own.map((figures) => figures[at]);
-      const ratios = values.map((value, round) => value / (samples.get(base)?.[round]?.[at] ?? Number.NaN));
-      const range = `${Math.min(...ratios).toFixed(2)}-${Math.max(...ratios).toFixed(2)}`;
-      return [shown(median(values)), `${median(ratios).toFixed(2)} (${range})`];
-    });
-    console.log(`| ${server.name} | ${cells.join(" | ")} |`);
-  }
+/** By name. */
+function oursFirst(samples: Samples): ReadonlyMap<string, readonly Figures[]> {
+  const all = [...samples].map(([{ name }, own]) => [name, own] as const);
+  const ours = all.findLastIndex(([name]) => name.startsWith("modhost"));
+  return new Map([...all.splice(ours, 1), ...all]);
 }
-
-const shown = (value: number): string => value.toFixed(value < 1000 ? 1 : 0);

@@ -1,4 +1,5 @@
 import { load, quickest, Subject } from "./measure.ts";
+import type { Report } from "./report.ts";
 
 const WARM_UP = 6000;
 
@@ -6,7 +7,8 @@ const WARM_UP = 6000;
  * What isolation costs a request: the hello route of a plain module and of an isolated one, in one process and in turns. The
  * quickest tenth of short pieces is compared: what else the machine does only ever adds.
  */
-export async function benchIsolated({ rounds = 40, requests = 600 } = {}): Promise<void> {
+export async function benchIsolated({ rounds = 40, requests = 600 }, report: Report): Promise<void> {
+  const section = report.section("isolated", { how: `${rounds} pieces of ${requests} requests of each kind` });
   const subject = await Subject.start("isolated", "modhost.ts", "", { LOGGER: "off", ISOLATED: "on" });
   const modules = [
     { name: "a plain module", path: "/app149/hello", spent: [] as number[] },
@@ -24,12 +26,10 @@ export async function benchIsolated({ rounds = 40, requests = 600 } = {}): Promi
   } finally {
     await subject.stop();
   }
-  console.log(`\nHello route, ${rounds} pieces of ${requests} requests each, in turns\n`);
-  console.log("| hello route of | CPU per request (µs), quickest tenth | x plain | x of the quickest quarter |");
-  console.log("|---|---|---|---|");
+  section.head(["hello route of", "CPU per request (µs), quickest tenth", "x plain", "x of the quickest quarter"]);
   const [plain] = modules;
   for (const { name, spent } of modules) {
     const ratio = (share: number) => (quickest(spent, share) / quickest(plain?.spent ?? [], share)).toFixed(2);
-    console.log(`| ${name} | ${quickest(spent, 0.1).toFixed(1)} | ${ratio(0.1)} | ${ratio(0.25)} |`);
+    section.row([name, quickest(spent, 0.1).toFixed(1), ratio(0.1), ratio(0.25)]);
   }
 }

@@ -2,9 +2,9 @@ import { mkdtemp, rm } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { RpcServer } from "#test/support/rpc_server.ts";
-import { median } from "./measure.ts";
 import { mountFor, type Scale, type Task, tasks, ways } from "./mount/tasks.ts";
 import { cpuSeconds, forgetPeak, peakBytes } from "./node/usage.ts";
+import { Comparison, type Report } from "./report.ts";
 
 const mebibyte = 2 ** 20;
 
@@ -27,14 +27,33 @@ export interface MountBenchOptions {
  * mount is not in the kernel's cache, unless a task says so. CPU time and memory are those of the node and of the
  * process that holds its mounts. Ratios are taken within each round; figures are medians.
  */
-export async function benchMount({ rounds = 3, size = 256, only = "" }: MountBenchOptions): Promise<void> {
+export async function benchMount(
+  { rounds = 3, size = 256, only = "" }: MountBenchOptions,
+  report: Report,
+): Promise<void> {
   const scale: Scale = { size: size * mebibyte };
   const samples = new Map(
     tasks.filter(({ name }) => new RegExp(only).test(name)).map((task) => [task, ways.map((): Sample[] => [])]),
   );
   for (let round = 1; round <= rounds; round += 1) await playRound(samples, scale, round);
-  console.log(`${rounds} rounds, large file of ${size} MiB (Node ${process.version})`);
-  for (const [task, byWay] of samples) print(task, byWay, scale);
+  const how = `${rounds} rounds, large file of ${size} MiB`;
+  const table = new Comparison<Sample>(report.section("mount", { how, isWhole: only === "" }), [
+    { title: "rate", isCompared: true },
+    { title: "CPU time", isCompared: true },
+    { title: "peak memory (MiB)" },
+  ]);
+  for (const [{ name, unit, amount }, byWay] of samples) {
+    table.add(
+      name,
+      [
+        { digits: 0, unit, better: "more", of: ({ seconds }) => amount(scale) / seconds },
+        { digits: 2, unit: "s", of: ({ cpu }) => cpu },
+        { digits: 0, of: ({ peak }) => peak / mebibyte },
+      ],
+      // What is measured first, what it is compared with behind it.
+      new Map(byWay.map((own, at) => [ways[at] as string, own] as const).reverse()),
+    );
+  }
 }
 
 async function playRound(samples: ReadonlyMap<Task, Sample[][]>, scale: Scale, seed: number): Promise<void> {
@@ -58,19 +77,4 @@ async function measure(pid: number, run: () => Promise<unknown>): Promise<Sample
   await run();
   const seconds = (performance.now() - began) / 1000;
   return { seconds, cpu: cpuSeconds(pid) - cpu, peak: peakBytes(pid) };
-}
-
-function print({ name, unit, amount }: Task, byWay: readonly (readonly Sample[])[], scale: Scale): void {
-  const [base = []] = byWay;
-  console.log(`\n| ${name} (x ${ways[0]}) | ${unit} | CPU (s) | peak memory (MiB) |`);
-  console.log("|---|---|---|---|");
-  for (const [at, own] of byWay.entries()) {
-    const cell = (digits: number, figure: (sample: Sample) => number) => {
-      const ratio = median(own.map((sample, round) => figure(sample) / figure(base[round] as Sample)));
-      return `${median(own.map(figure)).toFixed(digits)} (${ratio.toFixed(2)})`;
-    };
-    const speed = cell(0, ({ seconds }) => amount(scale) / seconds);
-    const cpu = cell(2, (sample) => sample.cpu);
-    console.log(`| ${ways[at]} | ${speed} | ${cpu} | ${cell(0, ({ peak }) => peak / mebibyte)} |`);
-  }
 }

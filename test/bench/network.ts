@@ -1,10 +1,11 @@
 import { mkdtemp, rm } from "node:fs/promises";
-import { loadavg, tmpdir } from "node:os";
+import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { median } from "./measure.ts";
 import { LongLine } from "./network/delay.ts";
 import { folderOf, type Kind, kinds, type Peer } from "./network/peers.ts";
 import { cpuSeconds, forgetPeak, peakBytes } from "./node/usage.ts";
+import { Comparison, type Report, type Section, spread, versionsOf, versionsOfPeers } from "./report.ts";
 
 const mebibyte = 2 ** 20;
 
@@ -35,6 +36,8 @@ interface Sample {
   readonly peak: readonly [giving: number, taking: number];
 }
 
+const noSample: Sample = { speed: Number.NaN, cpu: [Number.NaN, Number.NaN], peak: [Number.NaN, Number.NaN] };
+
 /** Milliseconds. */
 interface Latency {
   readonly connect: number;
@@ -50,12 +53,10 @@ const smallBytes = 4096;
  * Content from one process to another beside peers of another make, and beside what a socket and the hashes cost: in
  * turns, with fresh stores and processes in each round. Ratios are taken within each round; figures are medians.
  */
-export async function benchNetwork({
-  rounds = 3,
-  size = 256,
-  delay = 0,
-  only = "",
-}: NetworkBenchOptions): Promise<void> {
+export async function benchNetwork(
+  { rounds = 3, size = 256, delay = 0, only = "" }: NetworkBenchOptions,
+  report: Report,
+): Promise<void> {
   const all: readonly Work[] = [
     { name: `a file of ${size} MiB`, unit: "MiB/s", bytes: size * mebibyte, chunk: 256 * 1024, amount: size },
     {
@@ -68,19 +69,21 @@ export async function benchNetwork({
   ];
   const works = all.filter(({ name }) => new RegExp(only).test(name));
   const contestants = kinds();
-  const samples = new Map(works.map((work) => [work, new Map<Kind, Sample[]>()]));
+  const samples: Samples = new Map(works.map((work) => [work, new Map<string, Sample[]>()]));
   const latencies = new Map<Kind, Latency[]>();
-  const began = loadavg()[0];
+  const how = `${rounds} rounds${delay === 0 ? "" : `, ${delay} ms of a round trip added`}`;
+  const { HELIA: helia } = process.env;
+  const beside = [...versionsOfPeers(), ...(helia === undefined ? [] : versionsOf(["helia"], helia))];
+  const name = delay === 0 ? "network" : "network, delay";
+  const section = report.section(name, { how, beside, isWhole: works.length === all.length });
   for (let round = 1; round <= rounds; round += 1) {
     for (const kind of contestants) await play(kind, { round, delay }, samples, latencies);
   }
-  const loads = `load ${began?.toFixed(1)} before, ${loadavg()[0]?.toFixed(1)} after`;
-  console.log(`${rounds} rounds, two processes each (Node ${process.version}); ${loads}`);
-  for (const [work, byKind] of samples) printWork(work, byKind, contestants);
-  printLatencies(latencies, contestants);
+  printWorks(section, samples);
+  printLatencies(section, latencies);
 }
 
-type Samples = ReadonlyMap<Work, Map<Kind, Sample[]>>;
+type Samples = ReadonlyMap<Work, Map<string, Sample[]>>;
 
 async function play(
   kind: Kind,
@@ -101,9 +104,9 @@ async function play(
     for (const [at, [work, byKind]] of [...samples].entries()) {
       const sample = await measure(giving, taking, work, 10 * round + at).catch((error: Error) => {
         console.error(`${kind.name}, ${work.name}: ${error.message}`);
-        return undefined;
+        return noSample;
       });
-      if (sample !== undefined) byKind.set(kind, [...(byKind.get(kind) ?? []), sample]);
+      byKind.set(kind.name, [...(byKind.get(kind.name) ?? []), sample]);
     }
   } finally {
     await Promise.all(peers.map((peer) => peer.stop()));
@@ -127,29 +130,33 @@ async function measure(giving: Peer, taking: Peer, { bytes, chunk, amount }: Wor
   return { speed: amount / seconds, cpu, peak: pids.map(peakBytes) as [number, number] };
 }
 
-function printWork({ name, unit }: Work, byKind: ReadonlyMap<Kind, readonly Sample[]>, all: readonly Kind[]): void {
-  console.log(
-    `\n| ${name} | ${unit} (ours in multiples of it) | CPU (s): gives, takes | peak memory (MiB): gives, takes |`,
-  );
-  console.log("|---|---|---|---|");
-  const [own] = all;
-  const ours = (own && byKind.get(own)) ?? [];
-  for (const kind of all) {
-    const samples = byKind.get(kind) ?? [];
-    const figure = (digits: number, of: (sample: Sample) => number) => median(samples.map(of)).toFixed(digits);
-    const ratio = median(samples.map(({ speed }, round) => (ours[round]?.speed ?? Number.NaN) / speed)).toFixed(2);
-    const cpu = `${figure(2, (sample) => sample.cpu[0])}, ${figure(2, (sample) => sample.cpu[1])}`;
-    const peak = ([0, 1] as const).map((at) => figure(0, (sample) => sample.peak[at] / mebibyte)).join(", ");
-    console.log(`| ${kind.name} | ${figure(0, ({ speed }) => speed)} (${ratio}) | ${cpu} | ${peak} |`);
+function printWorks(section: Section, samples: Samples): void {
+  const table = new Comparison<Sample>(section, [
+    { title: "rate", isCompared: true },
+    { title: "CPU of the giver", isCompared: true },
+    { title: "CPU of the taker", isCompared: true },
+    { title: "peak memory (MiB): gives" },
+    { title: "takes" },
+  ]);
+  for (const [{ name, unit }, byKind] of samples) {
+    table.add(
+      name,
+      [
+        { digits: 0, unit, better: "more", of: ({ speed }) => speed },
+        { digits: 2, unit: "s", of: ({ cpu }) => cpu[0] },
+        { digits: 2, unit: "s", of: ({ cpu }) => cpu[1] },
+        { digits: 0, of: ({ peak }) => peak[0] / mebibyte },
+        { digits: 0, of: ({ peak }) => peak[1] / mebibyte },
+      ],
+      byKind,
+    );
   }
 }
 
-function printLatencies(latencies: ReadonlyMap<Kind, readonly Latency[]>, all: readonly Kind[]): void {
-  console.log("\n| latency | connect (ms) | ping (ms) |");
-  console.log("|---|---|---|");
-  for (const kind of all) {
-    const own = latencies.get(kind) ?? [];
-    const figure = (of: (latency: Latency) => number) => median(own.map(of)).toFixed(2);
-    console.log(`| ${kind.name} | ${figure(({ connect }) => connect)} | ${figure(({ ping }) => ping)} |`);
+function printLatencies(section: Section, latencies: ReadonlyMap<Kind, readonly Latency[]>): void {
+  section.head(["", "connect (ms)", "ping (ms)"]);
+  for (const [{ name }, own] of latencies) {
+    const figure = (of: (latency: Latency) => number) => spread(own.map(of), 2);
+    section.row([name, figure(({ connect }) => connect), figure(({ ping }) => ping)]);
   }
 }

@@ -1,13 +1,13 @@
 import { mkdtemp, rm } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { median } from "./measure.ts";
 import { benchGrowth } from "./node/growth.ts";
 import { benchLoop } from "./node/loop.ts";
 import { type Installed, installed, type Server, startServers } from "./node/servers.ts";
 import { benchStart } from "./node/start.ts";
 import { cpuSeconds, fileBytes, forgetPeak, peakBytes } from "./node/usage.ts";
 import { large, lists, long, type Scale, small, type Work, warmUp } from "./node/works.ts";
+import { Comparison, type Report, type Section, versionsOfPeers } from "./report.ts";
 
 const mebibyte = 2 ** 20;
 /** Turns of each server before one of many calls is measured: until then programs compile what they run, and grow. */
@@ -42,28 +42,25 @@ export interface NodeBenchOptions {
  * The node over HTTP beside its peers and beside what the machine can do at best, in turns, on fresh stores in each
  * round; then how its lists and collections grow. Ratios are taken within each round; figures are medians.
  */
-export async function benchNode({ rounds = 3, size = 256, full = false, only = "" }: NodeBenchOptions): Promise<void> {
+export async function benchNode(options: NodeBenchOptions, report: Report): Promise<void> {
+  const { rounds = 3, size = 256, full = false, only = "" } = options;
   const scale: Scale = { size: (full ? 1024 : size) * mebibyte, entries: full ? 100_000 : 10_000 };
   const chosen = ({ name }: { readonly name: string }) => new RegExp(only).test(name);
   await using program = await installed();
+  const isWhole = only === "";
   const samples: Samples = new Map(
     [...large, ...small, ...lists, ...(full ? long : [])].filter(chosen).map((work) => [work, new Map()]),
   );
   if (samples.size > 0) {
+    const how = `${rounds} rounds, large file of ${scale.size / mebibyte} MiB`;
+    const section = report.section(full ? "node, full" : "node", { how, beside: versionsOfPeers(), isWhole });
     for (let round = 1; round <= rounds; round += 1) await playRound(program, samples, scale, round);
-    console.log(`${rounds} rounds, large file of ${scale.size / mebibyte} MiB (Node ${process.version})`);
+    print(section, samples, scale);
   }
-  for (const work of samples.keys()) {
-    print(work, samples, scale, large.includes(work) ? isLimitName : isPeerName);
-  }
-  if (chosen({ name: "start" })) await benchStart(program);
-  await benchLoop(program, scale, chosen);
-  await benchGrowth(program, scale, chosen);
+  if (chosen({ name: "start" })) await benchStart(program, report);
+  await benchLoop(program, scale, chosen, report);
+  await benchGrowth(program, scale, chosen, report);
 }
-
-const isLimitName = (name: string) => name.startsWith("node:http");
-/** The first that there is. */
-const isPeerName = (name: string) => name !== "modhost" && !isLimitName(name);
 
 async function playRound(program: Installed, samples: Samples, scale: Scale, round: number): Promise<void> {
   const folder = await mkdtemp(join(tmpdir(), "modhost-bench-"));
@@ -103,24 +100,26 @@ async function measure({ url, pid }: Server, work: Work, scale: Scale, seed: num
   return { seconds, cpu: cpuSeconds(pid) - cpu, peak, own: peak - fileBytes(pid) };
 }
 
-/** `isBase` names the server to which the others are compared. CPU time is that of all of a large file, and of each of many calls. */
-function print(work: Work, samples: Samples, scale: Scale, isBase: (name: string) => boolean): void {
-  const byServer = [...(samples.get(work) ?? [])];
-  const [baseName = "-", base = []] = byServer.find(([name]) => isBase(name)) ?? [];
-  const [cpuUnit, digits, count] = large.includes(work) ? ["s", 2, 1] : ["µs each", 0, work.amount(scale) / 1e6];
-  console.log(
-    `\n| ${work.name} (x ${baseName}) | ${work.unit} | CPU (${cpuUnit}) | peak memory (MiB) | of its own (MiB) |`,
-  );
-  console.log("|---|---|---|---|---|");
-  for (const [name, own] of byServer) {
-    const cell = (shownDigits: number, figure: (sample: Sample) => number) => {
-      const ratio = median(own.map((sample, round) => figure(sample) / figure(base[round] ?? noSample)));
-      const shown = median(own.map(figure)).toFixed(shownDigits);
-      return Number.isNaN(ratio) ? shown : `${shown} (${ratio.toFixed(2)})`;
-    };
-    const speed = cell(0, ({ seconds }) => work.amount(scale) / seconds);
-    const cpu = cell(digits, (sample) => sample.cpu / count);
-    const memory = cell(0, ({ peak }) => peak / mebibyte);
-    console.log(`| ${name} | ${speed} | ${cpu} | ${memory} | ${cell(0, ({ own }) => own / mebibyte)} |`);
+/** CPU time is that of all of a large file, and of each of many calls. */
+function print(section: Section, samples: Samples, scale: Scale): void {
+  const table = new Comparison<Sample>(section, [
+    { title: "rate", isCompared: true },
+    { title: "CPU time", isCompared: true },
+    { title: "peak memory (MiB)" },
+    { title: "of its own (MiB)" },
+  ]);
+  for (const [work, byServer] of samples) {
+    const amount = work.amount(scale);
+    const [unit, digits, count] = large.includes(work) ? ["s", 2, 1] : ["µs each", 0, amount / 1e6];
+    table.add(
+      `${work.name} (aim: ${work.aim})`,
+      [
+        { digits: 0, unit: work.unit, better: "more", of: ({ seconds }) => amount / seconds },
+        { digits, unit, of: ({ cpu }) => cpu / count },
+        { digits: 0, of: ({ peak }) => peak / mebibyte },
+        { digits: 0, of: ({ own }) => own / mebibyte },
+      ],
+      byServer,
+    );
   }
 }

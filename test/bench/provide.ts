@@ -6,6 +6,7 @@ import { Sweeper } from "#node/network/kad/sweep/sweeper.ts";
 import { memoryMetadata } from "#node/storage/metadata/memory.ts";
 import { SimulatedDht, type SimulatedPeer, type Traffic } from "#test/support/network/simulated_dht.ts";
 import { VirtualClock } from "#test/support/virtual_clock.ts";
+import type { Report } from "./report.ts";
 
 /** Keys that are announced one by one: they stand for all. */
 const SAMPLE = 2000;
@@ -95,7 +96,7 @@ export const oneByOne = (peers: number, keys: number): Promise<Announced> =>
  * What announcing takes by region, and one by one, in a simulated DHT on a clock of its own: 100 ms there and back, 300 ms to open a connection,
  * 900 connections that are kept, one megabyte a second on a stream. One by one a sample is announced, which stands for all.
  */
-export async function benchProvide({ blocks = 1_000_000, peers = 10_000 } = {}): Promise<void> {
+export async function benchProvide({ blocks = 1_000_000, peers = 10_000 }, report: Report): Promise<void> {
   const swept = await byRegion(peers, blocks);
   const sample = Math.min(SAMPLE, blocks);
   const sampled = await oneByOne(peers, sample);
@@ -103,13 +104,11 @@ export async function benchProvide({ blocks = 1_000_000, peers = 10_000 } = {}):
   const count = (value: number) => Math.round(value).toLocaleString("en-US");
   const row = (name: string, of: (each: Announced) => number, shown: (value: number) => string) => {
     const [one, other] = [of(swept), of(sampled) * scale];
-    console.log(`| ${name} | ${shown(one)} | ${shown(other)} | ${(other / one).toFixed(1)} |`);
+    section.row([name, shown(one), shown(other), (other / one).toFixed(1)]);
   };
-  console.log(
-    `\n${count(blocks)} keys, ${count(peers)} peers; one by one ${count(sample)} keys, times ${count(scale)}\n`,
-  );
-  console.log("| | by region | one by one | times |");
-  console.log("|---|---|---|---|");
+  const how = `${count(blocks)} keys, ${count(peers)} peers; one by one ${count(sample)} keys, times ${count(scale)}`;
+  const section = report.section("provide", { how });
+  section.head(["", "by region", "one by one", "times"]);
   row("lookups", ({ traffic }) => traffic.lookups, count);
   row("requests for closer peers", ({ traffic }) => traffic.queries, count);
   row("connections opened", ({ traffic }) => traffic.connections, count);
@@ -124,5 +123,6 @@ export async function benchProvide({ blocks = 1_000_000, peers = 10_000 } = {}):
     ({ time }) => time / MINUTE_MS,
     (value) => value.toFixed(1),
   );
-  console.log(`\n${(swept.cpu / 1000).toFixed(1)} s of CPU of this process by region, the simulation included`);
+  section.line();
+  section.line(`By region it takes ${(swept.cpu / 1000).toFixed(1)} s of CPU time, the simulation included.`);
 }

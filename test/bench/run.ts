@@ -8,6 +8,7 @@ import { benchMount } from "./mount.ts";
 import { benchNetwork } from "./network.ts";
 import { benchNode } from "./node.ts";
 import { benchProvide } from "./provide.ts";
+import { Report } from "./report.ts";
 import { benchScale } from "./scale.ts";
 import { benchSources } from "./sources.ts";
 import { benchWorkers } from "./workers.ts";
@@ -25,7 +26,7 @@ interface Options {
   only?: string;
 }
 
-const benches: Record<string, (options: Options) => Promise<void>> = {
+const benches: Record<string, (options: Options, report: Report) => Promise<void>> = {
   host: benchHost,
   figures: benchFigures,
   isolated: benchIsolated,
@@ -51,11 +52,12 @@ const { positionals, values } = parseArgs({
     line: { type: "string" },
     delay: { type: "string" },
     full: { type: "boolean" },
+    save: { type: "boolean" },
     only: { type: "string" },
     help: { type: "boolean", short: "h" },
   },
 });
-const { full, only, help, ...numbers } = values;
+const { full, only, help, save, ...numbers } = values;
 if (help === true) {
   process.stdout.write(helpOf(positionals));
   process.exit();
@@ -67,10 +69,12 @@ const options: Options = {
 };
 const chosen = positionals.length > 0 ? positionals : Object.keys(benches);
 for (const name of chosen) {
+  const report = new Report();
   const bench = benches[name];
   if (bench === undefined) {
     console.error(`There is no benchmark ${name}: choose among ${Object.keys(benches).join(", ")}`);
     process.exit(2);
   }
-  await bench(options);
+  await bench(options, report);
+  if (save === true) report.save();
 }

@@ -1,14 +1,15 @@
 import { createHash } from "node:crypto";
 import { mkdtemp, rm } from "node:fs/promises";
-import { loadavg, tmpdir } from "node:os";
+import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { keystream } from "#test/support/content.ts";
 import type { RpcServer } from "#test/support/rpc_server.ts";
-import { median, Subject } from "./measure.ts";
+import { Subject } from "./measure.ts";
 import { exchange } from "./node/client.ts";
 import { file } from "./node/content.ts";
 import { installed } from "./node/servers.ts";
 import { cpuSeconds, forgetPeak, peakBytes } from "./node/usage.ts";
+import { type Report, type Section, spread } from "./report.ts";
 import { getBare, putBare } from "./scale/bare_s3.ts";
 import { type Engines, s3Name, startEngines } from "./scale/engines.ts";
 import { cpuOf, forgetPeaks, type Group, type Program, peakOf, requestsOf, startHost } from "./scale/hosts.ts";
@@ -40,7 +41,6 @@ export interface ScaleBenchOptions {
   readonly only?: string;
   /** What is started; the installed package otherwise. */
   readonly program?: Program;
-  readonly print?: (line: string) => void;
 }
 
 /** For one host's part of the work, where several share it. */
@@ -87,32 +87,23 @@ const FAR_GET = "GET, over the line";
  * object store gives to a bare client; then how long a new host takes on a store of many blocks. All take turns on stores that
  * are new in each round. Ratios are taken within each round; figures are medians.
  */
-export async function benchScale(options: ScaleBenchOptions): Promise<void> {
+export async function benchScale(options: ScaleBenchOptions, report: Report): Promise<void> {
   if (process.platform !== "linux") throw new Error("This needs Linux: /proc tells CPU time");
-  const {
-    rounds = 3,
-    size = 256,
-    hosts = 3,
-    line = 1000,
-    blocks = 1_000_000,
-    only = "",
-    print = console.log,
-  } = options;
+  const { rounds = 3, size = 256, hosts = 3, line = 1000, blocks = 1_000_000, only = "" } = options;
   const scale: Scale = { size: size * MEBIBYTE, files: options.files ?? SMALL_FILES, calls: options.calls ?? CALLS };
   const chosen = (name: string) => new RegExp(only).test(name);
   await using package_ = options.program === undefined ? await installed() : undefined;
   const program = options.program ?? (package_ as Program);
   const samples: Samples = new Map(works.filter(({ name }) => chosen(name)).map((work) => [work, new Map()]));
-  const found: NewHost[][] = [];
-  for (let round = 1; round <= rounds; round += 1) {
-    if (samples.size > 0) await playRound({ program, scale, hosts, line, round }, samples);
-  }
+  const how = `${rounds} rounds, file of ${size} MiB, S3 by ${s3Name}`;
   if (samples.size > 0) {
-    const load = loadavg()[0]?.toFixed(1);
-    print(`${rounds} rounds, file of ${size} MiB, S3 by ${s3Name} (Node ${process.version}); load ${load}`);
+    const section = report.section("scale", { how, isWhole: samples.size === works.length && hosts > 1 && line > 0 });
+    for (let round = 1; round <= rounds; round += 1) await playRound({ program, scale, hosts, line, round }, samples);
+    for (const [work, by] of samples) printWork(section, work, by, scale);
   }
-  for (const [work, by] of samples) printWork(work, by, scale, print);
   if (blocks > 0 && chosen("new host")) {
+    const section = report.section("scale, new host", { how: `${rounds} rounds, S3 by ${s3Name}` });
+    const found: NewHost[][] = [];
     await withStore(async (engines, folder) => {
       const writer = await startHost(program, folder, "writer", engines.settings);
       const cid = await fill(writer, blocks).finally(() => writer.stop());
@@ -121,7 +112,7 @@ export async function benchScale(options: ScaleBenchOptions): Promise<void> {
         found.push([await measure(), await measure()]);
       }
     });
-    printNewHost(found, blocks, print);
+    printNewHost(section, found, blocks);
   }
 }
 
@@ -293,47 +284,44 @@ function limitOfGet(name: string, engines: Around["engines"], scale: Scale): Tur
 }
 
 /** Ratios are to a store of one's own, or to a bare GET over the same line where that is not asked. */
-function printWork(
-  work: Work,
-  by: ReadonlyMap<string, readonly Sample[]>,
-  scale: Scale,
-  print: (line: string) => void,
-): void {
+function printWork(section: Section, work: Work, by: ReadonlyMap<string, readonly Sample[]>, scale: Scale): void {
   const near = by.get(EMBEDDED) ?? by.get(PLAIN_GET) ?? [];
   const limit = by.get(LIMIT);
   const perGibibyte = work.unit === "MiB/s";
   const requestsUnit = perGibibyte ? "requests per GiB" : "requests";
-  print(
-    `\n| ${work.name} | ${work.unit} (x) | CPU of a host (s) (x) | S3 | PostgreSQL | ${requestsUnit} | peak (MiB) |`,
-  );
-  print("|---|---|---|---|---|---|---|");
+  const toLimits = limit === undefined ? [] : ["x the least"];
+  section.head([
+    ...[work.name, work.unit, "x", ...toLimits, "CPU of a host (s)", "x", "S3", "PostgreSQL"],
+    ...[requestsUnit, "peak (MiB)"],
+  ]);
   for (const [name, own] of by) {
     const base = (name === FAR ? by.get(FAR_GET) : undefined) ?? near;
     const ratio = (to: readonly Sample[], figure: (sample: Sample) => number) =>
-      told(2, median(known(own.map((sample, round) => figure(sample) / figure(to[round] ?? noSample)))));
-    const shown = (digits: number, figure: (sample: Sample) => number) => told(digits, median(known(own.map(figure))));
+      spread(
+        own.map((sample, round) => figure(sample) / figure(to[round] ?? noSample)),
+        2,
+      );
+    const shown = (digits: number, figure: (sample: Sample) => number) => spread(own.map(figure), digits);
     const rate = ({ amount, seconds }: Sample) => amount / seconds;
     const cpu = ({ cpu }: Sample) => cpu;
-    const toLimit = limit === undefined ? "" : `; ${ratio(limit, rate)}`;
+    const toLimit = limit === undefined ? [] : [ratio(limit, rate)];
     const gibibytes = perGibibyte ? scale.size / 2 ** 30 : 1;
-    const cells = [
-      `${shown(0, rate)} (${ratio(base, rate)}${toLimit})`,
-      `${shown(2, cpu)} (${ratio(base, cpu)})`,
+    section.row([
+      name,
+      shown(0, rate),
+      ratio(base, rate),
+      ...toLimit,
+      shown(2, cpu),
+      ratio(base, cpu),
       shown(2, ({ s3 }) => s3),
       shown(2, ({ sql }) => sql),
       shown(0, ({ requests }) => requests / gibibytes),
       shown(0, ({ peak }) => peak / MEBIBYTE),
-    ];
-    print(`| ${name} | ${cells.join(" | ")} |`);
+    ]);
   }
 }
 
-/** Without those of rounds in which it failed. */
-const known = (values: readonly number[]): number[] => values.filter((value) => !Number.isNaN(value));
-/** Nothing where there is no figure: what is short takes no tick of the CPU's clock. */
-const told = (digits: number, value: number): string => (Number.isFinite(value) ? value.toFixed(digits) : "");
-
-function printNewHost(rounds: readonly (readonly NewHost[])[], blocks: number, print: (line: string) => void): void {
+function printNewHost(section: Section, rounds: readonly (readonly NewHost[])[], blocks: number): void {
   const columns: readonly (readonly [name: string, digits: number, figure: (found: NewHost) => number])[] = [
     ["first answer (s)", 2, ({ first }) => first],
     ["first block (s)", 2, ({ block }) => block],
@@ -343,13 +331,12 @@ function printNewHost(rounds: readonly (readonly NewHost[])[], blocks: number, p
     ["CPU (s)", 2, ({ wholeCpu }) => wholeCpu],
     ["peak (MiB)", 0, ({ peak }) => peak / MEBIBYTE],
   ];
-  print(`\n| on a store of ${blocks} blocks | ${columns.map(([name]) => name).join(" | ")} |`);
-  print(`|${"---|".repeat(columns.length + 1)}`);
+  section.head([`on a store of ${blocks.toLocaleString("en")} blocks`, ...columns.map(([name]) => name)]);
   for (const [at, name] of ["a new host", "started again"].entries()) {
     const samples = rounds.flatMap((found) => found[at] ?? []);
-    const cells = columns.map(([, digits, figure]) => median(samples.map(figure)).toFixed(digits));
-    print(`| ${name} | ${cells.join(" | ")} |`);
+    section.row([name, ...columns.map(([, digits, figure]) => spread(samples.map(figure), digits))]);
   }
-  const indexed = median(rounds.flat().map((found) => found.indexed));
-  print(`\nThe index has ${indexed.toFixed(0)} bytes for each block.`);
+  const indexed = rounds.flat().map((found) => found.indexed);
+  section.line();
+  section.line(`The index has ${spread(indexed, 0)} bytes for each block.`);
 }

@@ -1,10 +1,10 @@
 import { type ChildProcess, fork } from "node:child_process";
 import { once } from "node:events";
 import { mkdtemp, rm } from "node:fs/promises";
-import { loadavg, tmpdir } from "node:os";
+import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { fileURLToPath } from "node:url";
-import { median } from "./measure.ts";
+import { type Report, type Section, spread } from "./report.ts";
 import { Line } from "./sources/line.ts";
 
 const mebibyte = 2 ** 20;
@@ -48,7 +48,9 @@ type Kind = "bitswap" | "gateway" | "both" | "all three";
  * A file from a peer over bitswap, from a gateway over HTTP/2, from both, and from both and a slow gateway: each over a
  * line of its own with a bound, read in order by a new node. Rounds are in turns; ratios are taken within each.
  */
-export async function benchSources({ rounds = 3, size = 256 }: SourcesBenchOptions): Promise<void> {
+export async function benchSources({ rounds = 3, size = 256 }: SourcesBenchOptions, report: Report): Promise<void> {
+  const rates = `lines of ${RATE / mebibyte} MiB/s, the slow one of ${SLOW_RATE / mebibyte}`;
+  const section = report.section("sources", { how: `a file of ${size} MiB, ${rates}, ${rounds} rounds` });
   const folder = await mkdtemp(join(tmpdir(), "modhost-bench-"));
   const lines: Line[] = [];
   const giving = start("giver", { BENCH_FOLDER: join(folder, "giver"), BENCH_SIZE: String(size * mebibyte) });
@@ -71,7 +73,6 @@ export async function benchSources({ rounds = 3, size = 256 }: SourcesBenchOptio
       "all three": { cid, id, peer, gateways: [slow, gateway] },
     };
     const taken = new Map<Kind, Taken[]>();
-    const began = loadavg()[0];
     for (let round = 1; round <= rounds; round += 1) {
       for (const [kind, work] of Object.entries(works) as [Kind, ToTake][]) {
         const sample = await take(join(folder, `${kind}-${round}`), work);
@@ -79,10 +80,7 @@ export async function benchSources({ rounds = 3, size = 256 }: SourcesBenchOptio
         taken.set(kind, [...(taken.get(kind) ?? []), sample]);
       }
     }
-    const loads = `load ${began?.toFixed(1)} before, ${loadavg()[0]?.toFixed(1)} after`;
-    const rates = `lines of ${RATE / mebibyte} MiB/s, the slow one of ${SLOW_RATE / mebibyte}`;
-    console.log(`A file of ${size} MiB, ${rates}; ${rounds} rounds (Node ${process.version}); ${loads}`);
-    print(taken, size);
+    print(section, taken, size);
   } finally {
     for (const line of lines) line.close();
     if (giving.connected) giving.disconnect();
@@ -114,20 +112,17 @@ async function answerOf(child: ChildProcess): Promise<unknown> {
   return answer;
 }
 
-function print(taken: ReadonlyMap<Kind, readonly Taken[]>, size: number): void {
+function print(section: Section, taken: ReadonlyMap<Kind, readonly Taken[]>, size: number): void {
   const alone = (["bitswap", "gateway"] as const).map((kind) => taken.get(kind) ?? []);
-  console.log("\n| from | MiB/s (in multiples of the best alone) | over HTTP | CPU (s) | sent twice (MiB) |");
-  console.log("|---|---|---|---|---|");
+  section.head(["from", "MiB/s", "x the best alone", "over HTTP (%)", "CPU (s)", "sent twice (MiB)"]);
   for (const [kind, samples] of taken) {
-    const figure = (digits: number, of: (sample: Taken) => number) => median(samples.map(of)).toFixed(digits);
+    const figure = (digits: number, of: (sample: Taken) => number) => spread(samples.map(of), digits);
     const ratios = samples.map(({ seconds }, round) => {
       return Math.min(...alone.map((each) => each[round]?.seconds ?? Number.NaN)) / seconds;
     });
     const speed = figure(1, ({ seconds }) => size / seconds);
     const share = figure(0, ({ overHttp, bytes }) => (100 * overHttp) / bytes);
     const twice = figure(1, ({ duplicates }) => duplicates / mebibyte);
-    console.log(
-      `| ${kind} | ${speed} (${median(ratios).toFixed(2)}) | ${share} % | ${figure(2, ({ cpu }) => cpu)} | ${twice} |`,
-    );
+    section.row([kind, speed, spread(ratios, 2), share, figure(2, ({ cpu }) => cpu), twice]);
   }
 }

@@ -5,7 +5,8 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { createInterface } from "node:readline";
 import { launcher, wordsOf } from "#test/support/launchers.ts";
-import { load, median, quickest } from "./measure.ts";
+import { load, quickest } from "./measure.ts";
+import { type Report, spread } from "./report.ts";
 
 /** Of the file and of the content. */
 const BYTES = 10 * 1024;
@@ -79,7 +80,7 @@ class Server {
  * What several processes give: the hello route, a file and content of the node, which runs in the first one, with one process
  * and with several, in turns. The client is this process, with a processor of its own at best.
  */
-export async function benchWorkers({ rounds = 7, requests = 12_000, size = 2 } = {}): Promise<void> {
+export async function benchWorkers({ rounds = 7, requests = 12_000, size = 2 }, report: Report): Promise<void> {
   if (process.platform !== "linux") throw new Error("This needs Linux: /proc tells CPU time");
   const folder = await mkdtemp(join(tmpdir(), "modhost-bench-"));
   const config = {
@@ -104,11 +105,8 @@ export async function benchWorkers({ rounds = 7, requests = 12_000, size = 2 } =
     { name: "cat of 10 KiB", path: `/api/v0/cat?arg=${cid}`, method: "POST", share: 0.25 },
   ] as const;
   try {
-    console.log(`${rounds} rounds over 32 connections (Node ${process.version})\n`);
-    console.log(
-      `| | CPU per request (µs), one process | ${size} | x | requests/s, one process | ${size} | x (range) |`,
-    );
-    console.log("|---|---|---|---|---|---|---|");
+    const section = report.section("workers", { how: `${rounds} rounds over 32 connections` });
+    section.head(["", "CPU per request (µs), one process", `${size}`, "x", "requests/s, one process", `${size}`, "x"]);
     for (const { name, path, method, share } of subjects) {
       const count = Math.round(requests * share);
       const cpu = servers.map(() => [] as number[]);
@@ -124,13 +122,10 @@ export async function benchWorkers({ rounds = 7, requests = 12_000, size = 2 } =
       }
       const [one = [], several = []] = rate;
       const ratios = several.map((value, round) => value / (one[round] ?? Number.NaN));
-      const range = `${Math.min(...ratios).toFixed(2)}-${Math.max(...ratios).toFixed(2)}`;
       // What else the machine does only ever adds.
       const [costOne, cost] = cpu.map((each) => quickest(each, 0.25)) as [number, number];
-      console.log(
-        `| ${name} | ${costOne.toFixed(0)} | ${cost.toFixed(0)} | ${(cost / costOne).toFixed(2)} | ` +
-          `${median(one).toFixed(0)} | ${median(several).toFixed(0)} | ${median(ratios).toFixed(2)} (${range}) |`,
-      );
+      const costs = [costOne.toFixed(0), cost.toFixed(0), (cost / costOne).toFixed(2)];
+      section.row([name, ...costs, spread(one, 0), spread(several, 0), spread(ratios, 2)]);
     }
   } finally {
     await Promise.all(servers.map((server) => server.stop()));

@@ -1,6 +1,7 @@
 /** What the host and its peers are put through: each row of the benchmark is declared here. */
 import type { Subject } from "#test/bench/measure.ts";
 import { anonymousBytes } from "#test/bench/node/usage.ts";
+import type { Figure } from "#test/bench/report.ts";
 import { helloPaths } from "#test/bench/servers/paths.ts";
 import { Connections, type RequestSpec, requestBytes } from "./http1.ts";
 import { Sessions } from "./http2.ts";
@@ -15,6 +16,7 @@ const IDLE = 10_000;
 const SOCKETS = 1000;
 const JSON_BODY = JSON.stringify({
   name: "hello",
+  aim: "0.95 x Koa, 1 x Fastify",
   tags: ["a", "b", "c"],
   at: 1_234_567,
   nested: { is: true, text: "x".repeat(64) },
@@ -32,6 +34,9 @@ export interface Server {
 /** What is measured in one turn; two figures, the first one the cost. */
 export type Figures = readonly [cost: number, other: number];
 
+/** How they are shown. */
+export type Shown = Pick<Figure<Figures>, "digits" | "unit" | "better">;
+
 /** What asks a server, over connections that stay. */
 export interface Asker {
   turn(count: number): Promise<void>;
@@ -40,8 +45,9 @@ export interface Asker {
 
 export interface Work {
   readonly name: string;
-  readonly figures: readonly [cost: string, other: string];
-  /** The first is what the others are compared with. */
+  readonly aim?: string;
+  readonly figures: readonly [cost: Shown, other: Shown];
+  /** The last one of modhost is compared with the others. */
   readonly servers: readonly Server[];
   /** Of one turn: requests, connections. */
   readonly count: number;
@@ -95,7 +101,12 @@ const askEchoes = async ({ port, path }: Subject): Promise<Asker> => {
   return { turn: (count) => echoes.ask(count), close: () => echoes.close() };
 };
 
-const perRequest = { figures: ["CPU per request (µs)", "requests/s"], measure: asked } as const;
+const asking = (what: string) =>
+  [
+    { digits: 1, unit: "µs" },
+    { digits: 0, unit: `${what}/s`, better: "more" },
+  ] as const;
+const perRequest = { figures: asking("requests"), measure: asked } as const;
 const small = { ...perRequest, count: 1000, warmUp: 15 } as const;
 
 const routes = (count: number) => ({ BENCH_ROUTES: String(count) });
@@ -149,6 +160,7 @@ export const works: readonly Work[] = [
   },
   {
     name: "each of 10,000 routes",
+    aim: "1 x with 10",
     ...small,
     servers: [
       of(modhost, routes(10), { name: "modhost, 10 routes", path: "10" }),
@@ -160,7 +172,11 @@ export const works: readonly Work[] = [
   },
   {
     name: "start",
-    figures: ["ms from the start of the process until it listens", "ms of CPU time until then"],
+    aim: "300 ms",
+    figures: [
+      { digits: 0, unit: "ms" },
+      { digits: 0, unit: "ms of CPU" },
+    ],
     servers: [
       of(modhost, routes(10), { name: "modhost, 10 routes" }),
       of(modhost, routes(MANY_ROUTES), { name: "modhost, 10,000 routes" }),
@@ -173,12 +189,29 @@ export const works: readonly Work[] = [
     isFresh: true,
     measure: async ({ began }) => [began.milliseconds, began.cpu / 1000],
   },
-  { name: "file of 10 KiB", ...small, count: 500, warmUp: 10, servers: filesOf(SMALL_FILE), open: askOver({}) },
-  { name: "file of 10 MiB", ...small, count: 32, warmUp: 2, servers: filesOf(LARGE_FILE), open: askOver({}) },
-  { name: "TLS", ...small, servers: overTls("tls"), open: askOver({ secure: true }) },
-  { name: "HTTP/2", ...small, servers: overTls("h2"), open: askHttp2 },
+  {
+    name: "file of 10 KiB",
+    aim: "0.95 x koa-static",
+    ...small,
+    count: 500,
+    warmUp: 10,
+    servers: filesOf(SMALL_FILE),
+    open: askOver({}),
+  },
+  {
+    name: "file of 10 MiB",
+    aim: "0.95 x koa-static",
+    ...small,
+    count: 32,
+    warmUp: 2,
+    servers: filesOf(LARGE_FILE),
+    open: askOver({}),
+  },
+  { name: "TLS", aim: "0.95 x Koa", ...small, servers: overTls("tls"), open: askOver({ secure: true }) },
+  { name: "HTTP/2", aim: "0.95 x Koa", ...small, servers: overTls("h2"), open: askHttp2 },
   {
     name: "404",
+    aim: "0.95 x Koa",
     ...small,
     servers: [of(koa, { BENCH_APP: "nothing" }), fastify, modhost].map((server) => ({
       ...server,
@@ -188,6 +221,7 @@ export const works: readonly Work[] = [
   },
   {
     name: "JSON posted",
+    aim: "0.95 x Koa",
     ...small,
     servers: [
       of(koa, { BENCH_APP: "json" }, { name: "koa, body by hand" }),
@@ -199,7 +233,11 @@ export const works: readonly Work[] = [
   },
   {
     name: "idle connections",
-    figures: ["KiB of memory per connection", "KiB of it in use by Node"],
+    aim: "0.91 x node:http",
+    figures: [
+      { digits: 1, unit: "KiB each" },
+      { digits: 1, unit: "KiB of it in use by Node" },
+    ],
     servers: [node, koa, fastify, modhost],
     count: IDLE,
     warmUp: 0,
@@ -208,7 +246,8 @@ export const works: readonly Work[] = [
   },
   {
     name: "echo over 1,000 websockets",
-    figures: ["CPU per message (µs)", "messages/s"],
+    aim: "0.8 x the rate of ws",
+    figures: asking("messages"),
     servers: [
       { name: "ws alone", file: "ws.ts", path: "/echo/ws" },
       { ...modhost, path: "/echo/ws" },

@@ -2,6 +2,7 @@
 import { mkdtemp, rm } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
+import { type Report, type Section, versionsOfPeers } from "#test/bench/report.ts";
 import { amountOf, type Growing, growing } from "./growing.ts";
 import { type Installed, type Server, startServers } from "./servers.ts";
 import { cpuSeconds } from "./usage.ts";
@@ -19,23 +20,28 @@ interface Figure {
   readonly cpu: number;
 }
 
-/** Prints one table; `isChosen` leaves some out, by names that begin with `growth: `. */
+/** Makes one table; `isChosen` leaves some out, by names that begin with `growth: `. */
 export async function benchGrowth(
   program: Installed,
   scale: Scale,
   isChosen: (work: { readonly name: string }) => boolean,
+  report: Report,
 ): Promise<void> {
   const works = growing.filter(({ name }) => isChosen({ name: `growth: ${name}` }));
   if (works.length === 0) return;
   const times = steps.map((step) => step / steps[0]).join(", ");
-  console.log(`\nAt ${times} times as much; an exponent of 1 is as much for each as before\n`);
-  console.log("| work | | of each | CPU time: ms | exponent | time: ms | exponent |");
-  console.log("|---|---|---|---|---|---|---|");
+  const how = `at ${times} times as much`;
+  const section = report.section("node, growth", {
+    how,
+    beside: versionsOfPeers(),
+    isWhole: works.length === growing.length,
+  });
+  section.head(["", "", "of each", "CPU time (ms)", "exponent", "time (ms)", "exponent"]);
   for (const work of works) {
     const folder = await mkdtemp(join(tmpdir(), "modhost-bench-"));
     const servers = await startServers(program, folder);
     try {
-      for (const server of servers) if (!server.isLimit) await grow(server, work, amountOf(work, scale));
+      for (const server of servers) if (!server.isLimit) await grow(section, server, work, amountOf(work, scale));
     } finally {
       await Promise.all(servers.map((server) => server.stop()));
       await rm(folder, { recursive: true, force: true });
@@ -43,7 +49,7 @@ export async function benchGrowth(
   }
 }
 
-async function grow(server: Server, work: Growing, largest: number): Promise<void> {
+async function grow(section: Section, server: Server, work: Growing, largest: number): Promise<void> {
   const figures: Figure[] = [];
   for (const step of steps) {
     const amount = largest * step;
@@ -53,10 +59,10 @@ async function grow(server: Server, work: Growing, largest: number): Promise<voi
   const amounts = figures.map(({ amount }) => Number(amount.toPrecision(3))).join(", ");
   const columns = (of: (figure: Figure) => number) => {
     const shown = figures.map((figure) => (of(figure) * 1000).toPrecision(3)).join(", ");
-    return `${shown} | ${slope(figures.map((figure) => [Math.log(figure.amount), Math.log(of(figure))])).toFixed(2)}`;
+    return [shown, slope(figures.map((figure) => [Math.log(figure.amount), Math.log(of(figure))])).toFixed(2)];
   };
-  const cells = [columns(({ cpu }) => cpu), columns(({ seconds }) => seconds)];
-  console.log(`| ${work.name} | ${server.name} | ${amounts} ${work.unit} | ${cells.join(" | ")} |`);
+  const cells = [...columns(({ cpu }) => cpu), ...columns(({ seconds }) => seconds)];
+  section.row([work.name, server.name, `${amounts} ${work.unit}`, ...cells]);
 }
 
 /** Of the line that comes closest to the points. */

@@ -6,6 +6,7 @@ import { join } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
 import { fileURLToPath } from "node:url";
 import { Worker } from "node:worker_threads";
+import type { Report } from "#test/bench/report.ts";
 import type { Held } from "#test/bench/servers/loop/mod_loop.ts";
 import { RpcServer } from "#test/support/rpc_server.ts";
 import { exchange } from "./client.ts";
@@ -78,13 +79,15 @@ function worksOf({ size, entries: few }: Scale): readonly LoopWork[] {
   ];
 }
 
-/** Prints a table. */
+/** Makes one table; `isChosen` leaves some out, by names that begin with `loop: `. */
 export async function benchLoop(
   { launcher }: Installed,
   scale: Scale,
   isChosen: (work: { readonly name: string }) => boolean,
+  report: Report,
 ): Promise<void> {
-  const works = worksOf(scale).filter(isChosen);
+  const all = worksOf(scale);
+  const works = all.filter(isChosen);
   if (works.length === 0) return;
   const folder = await mkdtemp(join(tmpdir(), "modhost-bench-"));
   const env = {
@@ -93,10 +96,15 @@ export async function benchLoop(
     MODHOST_PLUGIN_PATHS: plugins,
   };
   const server = await RpcServer.start({ folder, launcher, env });
-  console.log(
-    "\n| beside it | s | hello (ms): p50, p99, longest | loop held, ms of CPU: p99, longest | longest wait (ms) |",
-  );
-  console.log("|---|---|---|---|---|");
+  const how = `add of ${scale.size / 2 ** 20} MiB, ${counted(scale.entries * 10)} entries`;
+  const section = report.section("node, loop", { how, isWhole: works.length === all.length });
+  section.head([
+    "beside it",
+    "s",
+    "hello (ms): p50, p99, longest",
+    "loop held (ms of CPU): p99, longest",
+    "longest wait (ms)",
+  ]);
   try {
     for (const { name, prepare } of works) {
       const run = await prepare(server.url);
@@ -111,7 +119,7 @@ export async function benchLoop(
         `${held.p99.toFixed(1)}, ${held.max.toFixed(0)}`,
         held.wait.toFixed(0),
       ];
-      console.log(`| ${name.replace("loop: ", "")} | ${seconds.toFixed(1)} | ${told.join(" | ")} |`);
+      section.row([name.replace("loop: ", ""), seconds.toFixed(1), ...told]);
     }
   } finally {
     await server.stop();

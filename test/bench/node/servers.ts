@@ -42,8 +42,8 @@ export async function startServers({ launcher }: Installed, folder: string): Pro
   };
   const servers: Server[] = [];
   try {
-    servers.push(await plain(await own("plain")));
     servers.push(await modhost(launcher, await own("modhost")));
+    servers.push(await plain(await own("plain")));
     if (js !== undefined) servers.push(await script("js-ipfs", "js_ipfs.ts", await own("js")));
     if (go !== undefined) servers.push(await reference("go-ipfs", go, await own("go")));
     if (kubo !== undefined) servers.push(await reference("Kubo", kubo, await own("kubo")));
@@ -55,7 +55,7 @@ export async function startServers({ launcher }: Installed, folder: string): Pro
 }
 
 const plain = async (folder: string): Promise<Server> => ({
-  ...(await script("node:http: read + hash + append, pipe", "plain_store.ts", folder)),
+  ...(await script("node:http, the least", "plain_store.ts", folder)),
   isLimit: true,
 });
 

@@ -8,7 +8,7 @@ import { mkdir, mkdtemp, rm } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
-import { median } from "#test/bench/measure.ts";
+import { type Report, type Section, spread, versionsOfPeers } from "#test/bench/report.ts";
 import { RpcServer } from "#test/support/rpc_server.ts";
 import { exchange } from "./client.ts";
 import { type Installed, initRepo, type Started, startDaemon } from "./servers.ts";
@@ -44,7 +44,8 @@ async function startHello(): Promise<Started> {
 }
 
 /** Prints two tables. */
-export async function benchStart({ launcher }: Installed): Promise<void> {
+export async function benchStart({ launcher }: Installed, report: Report): Promise<void> {
+  const section = report.section("node, start", { how: `${rounds} rounds`, beside: versionsOfPeers() });
   const folder = await mkdtemp(join(tmpdir(), "modhost-bench-"));
   const start = (offline: boolean) => (): Promise<Started> =>
     RpcServer.start({ folder, launcher, env: offline ? { MODHOST_NODE_OFFLINE: "true" } : {} });
@@ -61,14 +62,13 @@ export async function benchStart({ launcher }: Installed): Promise<void> {
     for (let round = 0; round < rounds; round += 1) {
       for (const [at, start] of Object.values(starts).entries()) figures[at]?.push(await measure(start));
     }
-    console.log("\n| start to first answer | ms | CPU (s) | memory (MiB) | of its own (MiB) |\n|---|---|---|---|---|");
+    section.head(["start to first answer", "ms", "CPU (s)", "memory (MiB)", "of its own (MiB)"]);
     for (const [at, name] of Object.keys(starts).entries()) {
-      const cell = (digits: number, of: (figure: Figure) => number) =>
-        median(figures[at]?.map(of) ?? []).toFixed(digits);
-      const times = `${cell(0, ({ milliseconds }) => milliseconds)} | ${cell(2, ({ cpu }) => cpu)}`;
-      console.log(`| ${name} | ${times} | ${cell(0, ({ memory }) => memory)} | ${cell(0, ({ own }) => own)} |`);
+      const cell = (digits: number, of: (figure: Figure) => number) => spread(figures[at]?.map(of) ?? [], digits);
+      const times = [cell(0, ({ milliseconds }) => milliseconds), cell(2, ({ cpu }) => cpu)];
+      section.row([name, ...times, cell(0, ({ memory }) => memory), cell(0, ({ own }) => own)]);
     }
-    await printIdle(starts);
+    await printIdle(starts, section);
   } finally {
     await rm(folder, { recursive: true, force: true });
   }
@@ -86,10 +86,13 @@ async function kuboStarts(folder: string): Promise<Readonly<Record<string, Start
   };
 }
 
-async function printIdle(starts: Readonly<Record<string, Start>>): Promise<void> {
-  console.log(
-    `\n| idle, ${idleSeconds} s after the first answer | memory (MiB) | of its own (MiB) | CPU (ms a second) |\n|---|---|---|---|`,
-  );
+async function printIdle(starts: Readonly<Record<string, Start>>, section: Section): Promise<void> {
+  section.head([
+    `idle, ${idleSeconds} s after the first answer`,
+    "memory (MiB)",
+    "of its own (MiB)",
+    "CPU (ms a second)",
+  ]);
   for (const [name, start] of Object.entries(starts)) {
     const server = await start();
     try {
@@ -100,7 +103,7 @@ async function printIdle(starts: Readonly<Record<string, Start>>): Promise<void>
       const held = heldBytes(server.pid);
       const spent = ((cpuSeconds(server.pid) - cpu) * 1000) / (idleSeconds / 2);
       const memory = [held, held - fileBytes(server.pid)].map((bytes) => (bytes / mebibyte).toFixed(0));
-      console.log(`| ${name} | ${memory.join(" | ")} | ${spent.toFixed(1)} |`);
+      section.row([name, ...memory, spent.toFixed(1)]);
     } finally {
       await server.stop();
     }

@@ -18,6 +18,8 @@ export interface Setting extends Scale {
 
 export interface Work {
   readonly name: string;
+  /** In rate. */
+  readonly aim: string;
   readonly unit: string;
   /** How many units it is. */
   amount(scale: Scale): number;
@@ -62,6 +64,7 @@ const putBlocks = ({ url, seed }: Setting, atOnce = FEW) =>
 
 const adding = (atOnce: number): Work => ({
   name: `500 adds of 1 KiB, ${atOnce} at a time`,
+  aim: "2 x Kubo",
   unit: "calls/s",
   amount: () => calls.adds,
   async prepare({ url, seed }) {
@@ -77,6 +80,7 @@ const adding = (atOnce: number): Work => ({
 
 const putting = (atOnce: number): Work => ({
   name: `block/put of 256 KiB, ${atOnce} at a time`,
+  aim: "2 x Kubo",
   unit: "calls/s",
   amount: () => calls.blocks,
   prepare: async (setting) => () => putBlocks({ ...setting, seed: setting.seed * 100 + atOnce }, atOnce),
@@ -84,6 +88,7 @@ const putting = (atOnce: number): Work => ({
 
 const filesAtOnce = (count: number): Work => ({
   name: `${count.toLocaleString("en")} files of 4 KiB in one request`,
+  aim: "3 x Kubo",
   unit: "files/s",
   amount: () => count,
   async prepare({ url, seed }) {
@@ -96,12 +101,14 @@ const filesAtOnce = (count: number): Work => ({
 export const large: readonly Work[] = [
   {
     name: "add",
+    aim: "1.4 x Kubo, 0.75 x the least",
     unit: "MiB/s",
     amount: mebibytes,
     prepare: async (setting) => () => addFile(setting),
   },
   {
     name: "cat",
+    aim: "1.5 x Kubo, 1 x the least",
     unit: "MiB/s",
     amount: mebibytes,
     async prepare(setting) {
@@ -114,6 +121,7 @@ export const large: readonly Work[] = [
   },
   {
     name: "dag/import",
+    aim: "1.5 x Kubo",
     unit: "MiB/s",
     amount: mebibytes,
     async prepare({ url, size, seed }) {
@@ -123,6 +131,7 @@ export const large: readonly Work[] = [
   },
   {
     name: "dag/export",
+    aim: "1.5 x Kubo",
     unit: "MiB/s",
     amount: mebibytes,
     async prepare(setting) {
@@ -135,6 +144,7 @@ export const large: readonly Work[] = [
   },
   {
     name: "files/write",
+    aim: "1.5 x Kubo",
     unit: "MiB/s",
     amount: mebibytes,
     prepare: async ({ url, size, seed }) => {
@@ -151,6 +161,7 @@ export const long: readonly Work[] = [filesAtOnce(100_000)];
 export const small: readonly Work[] = [
   {
     name: "1,000 ranges of 4 KiB, 8 at a time",
+    aim: "1.5 x Kubo",
     unit: "calls/s",
     amount: () => calls.ranges,
     async prepare(setting) {
@@ -169,6 +180,7 @@ export const small: readonly Work[] = [
   adding(MANY),
   {
     name: "small files/write, 8 at a time",
+    aim: "1.5 x Kubo",
     unit: "calls/s",
     amount: writes,
     async prepare({ url, seed, ...scale }) {
@@ -187,6 +199,7 @@ export const small: readonly Work[] = [
   putting(MANY),
   {
     name: "block/get of 256 KiB, 8 at a time",
+    aim: "1.5 x Kubo",
     unit: "calls/s",
     amount: () => calls.blocks,
     async prepare(setting) {
@@ -200,6 +213,7 @@ export const small: readonly Work[] = [
   },
   {
     name: "version, 8 at a time",
+    aim: "1.5 x Kubo",
     unit: "calls/s",
     amount: () => calls.versions,
     prepare:
@@ -222,6 +236,7 @@ async function listed(url: string, path: string, entries: number, each: number):
 
 const listing = (name: string, each: number, path: (cid: string) => string): Work => ({
   name: `${name} of 5,000 entries`,
+  aim: "1.5 x Kubo",
   unit: "entries/s",
   amount: () => calls.lists * calls.files,
   async prepare({ url }) {
@@ -241,6 +256,7 @@ export const lists: readonly Work[] = [
   listing("files/ls -l", 80, () => "files/ls?arg=/listed&long=true"),
   {
     name: "pin/ls",
+    aim: "1.5 x Kubo",
     unit: "pins/s",
     amount: ({ entries }) => calls.lists * entries,
     async prepare({ url, entries }) {
