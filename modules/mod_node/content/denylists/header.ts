@@ -7,12 +7,19 @@ const VERSION = 1;
 /** @throws NodeError for what is no header, and for a version that is not known */
 export async function parseHeader(text: string): Promise<Hints> {
   // Loaded here: most nodes have no denylist.
-  const { parse } = await import("yaml");
+  const { LineCounter, parseDocument } = await import("yaml");
+  const lines = new LineCounter();
+  const document = parseDocument(text, { lineCounter: lines, prettyErrors: false });
+  const [error] = document.errors;
+  if (error !== undefined) {
+    const { line, col } = lines.linePos(error.pos[0]);
+    throw notYaml(`line ${line}, column ${col}: ${error.message}`, error);
+  }
   let header: unknown;
   try {
-    header = parse(text, { maxAliasCount: 0 });
+    header = document.toJS({ maxAliasCount: 0 });
   } catch (cause) {
-    throw new NodeError(`its header is no YAML: ${(cause as Error).message.split("\n", 1)[0]}`, { cause });
+    throw notYaml((cause as Error).message, cause);
   }
   if (header === null) return {};
   if (typeof header !== "object" || Array.isArray(header)) throw new NodeError("its header has no fields");
@@ -21,3 +28,6 @@ export async function parseHeader(text: string): Promise<Hints> {
   if (typeof hints !== "object" || hints === null) return {};
   return Object.fromEntries(Object.entries(hints).map(([key, value]) => [key, String(value)]));
 }
+
+const notYaml = (reason: string, cause: unknown): NodeError =>
+  new NodeError(`its header is no YAML: ${reason}`, { cause });

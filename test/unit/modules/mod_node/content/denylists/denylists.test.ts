@@ -161,6 +161,11 @@ test("lines that are no items are told of and passed over; a header that is brok
   );
 });
 
+test("what is wrong in a header is told as in a config file: the line, the column, and the same words", async () => {
+  const { warned } = await lists({ "a.deny": `version: 1\nversion: 1\n---\n/ipfs/${v0}\n` });
+  assert.match(warned.join(), /: its header is no YAML: line 2, column 1: Map keys must be unique$/);
+});
+
 test("of very many lines that are no items a few are told of, and how many more there are", async () => {
   const { warned, answerTo } = await lists({ "a.deny": `${"junk\n".repeat(3000)}/ipfs/${v0}` });
   assert.equal(warned.length, 21);
