@@ -66,12 +66,16 @@ async function backUp(context: CommandContext, signal: AbortSignal): Promise<num
   }
 }
 
+const NO_SERVER = "no server runs on this configuration: its data is backed up as it is";
+const NONE_FOUND =
+  "the data of this configuration is backed up as it is. Whether a server runs on it cannot be told without the module http_admin: if one does, add http_admin to its modules_enabled, and it makes the backup itself";
+
 interface Work {
   readonly signal: AbortSignal;
   readonly progress: (progress: BackupProgress) => void;
 }
 
-/** Undefined when no server runs. @throws Error as the server says it */
+/** Undefined when no server is found. @throws Error as the server says it */
 async function byServer(
   context: CommandContext,
   request: BackupRequest,
@@ -96,16 +100,21 @@ async function byServer(
 async function byItself(context: CommandContext, request: BackupRequest, work: Work): Promise<BackupResult> {
   const { configPath, cwd, env, stderr } = context;
   await requireOwner(context);
-  stderr.write("modhost: no server runs on this configuration: its data is backed up as it is\n");
   return withHost({ configPath, cwd, env }, (host) => {
-    requireModule(host.modules());
+    const modules = host.modules();
+    requireModule(modules);
+    // A server is asked for at the socket of that module.
+    stderr.write(`modhost: ${isLoaded(modules, "http_admin") ? NO_SERVER : NONE_FOUND}\n`);
     return host.exports<BackupModule>("backup").run(request, { ...work, by: "modhost backup" });
   });
 }
 
+const isLoaded = (modules: readonly ModuleState[], module: string): boolean =>
+  modules.some(({ name, status }) => name === module && status === "loaded");
+
 /** @throws Error where the module is missing */
 function requireModule(modules: readonly ModuleState[]): void {
-  if (!modules.some(({ name, status }) => name === "backup" && status === "loaded"))
+  if (!isLoaded(modules, "backup"))
     throw new Error("The module backup is not loaded: see that it is among modules_enabled");
 }
 

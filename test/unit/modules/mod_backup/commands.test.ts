@@ -105,6 +105,17 @@ test("without a server the command does it itself; the restored folder is laid o
   assert.deepEqual(found, ["key", "c", "cert", "export default () => {}"]);
 });
 
+test("where http_admin is not loaded the command does not say that no server runs, as it finds none that does", async (t) => {
+  const { run } = await site(t, { modules_enabled: ["backup"] });
+  const { code, stderr } = await run("backup", "../backups", "--json");
+  assert.equal(code, 0, stderr);
+  assert.doesNotMatch(stderr, /no server runs/);
+  assert.match(
+    stderr,
+    /cannot be told without the module http_admin: if one does, add http_admin to its modules_enabled/,
+  );
+});
+
 test("a data folder that is elsewhere is named by the line that starts the restored host", async (t) => {
   const { run, folder } = await site(t, { data_path: "../var" }, { "var/a": "b" });
   json(await run("backup", "../backups", "--json"));
