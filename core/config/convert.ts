@@ -86,6 +86,13 @@ export function allowedText(declaration: OptionDeclaration): string {
   return `${nouns[type]}${isText && bounds !== "" ? "," : ""}${bounds}`;
 }
 
+/** `allowedText` shows the form of other types by itself. */
+const shownByExample: ReadonlySet<OptionType> = new Set(["string", "path", "strings", "object"]);
+
+/** A value of the form that is wanted, as it may be copied into any config file. */
+const exampleText = ({ type, example }: OptionDeclaration): string =>
+  example !== undefined && shownByExample.has(type) ? `, such as ${JSON.stringify(example)}` : "";
+
 /**
  * An option's value as its declaration has it: text forms read, a single value made a list, relative paths counted from
  * `directory`, periods in seconds, sizes in bytes.
@@ -111,7 +118,8 @@ export function convertInto(
   const converted = readers[declaration.type](value, directory);
   if (converted === refused || !inBounds(declaration, converted)) {
     const shown = hasSecret(declaration) ? SECRET : value;
-    problems.push({ path, value: shown, allowed: `it must be ${allowedText(declaration)}` });
+    const example = converted === refused ? exampleText(declaration) : "";
+    problems.push({ path, value: shown, allowed: `it must be ${allowedText(declaration)}${example}` });
     return undefined;
   }
   const { fields, entries } = declaration;

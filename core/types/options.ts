@@ -33,7 +33,7 @@ export interface OptionDeclaration {
   readonly values?: readonly string[];
   /** Unit shown in the reference: "bytes", "seconds". */
   readonly unit?: string;
-  /** A value for the commented sample, where there is no default that shows the form. */
+  /** A value for the commented sample and for messages about wrong ones, where there is no default that shows the form. */
   readonly example?: unknown;
   /** One sentence for operators. */
   readonly describe: string;

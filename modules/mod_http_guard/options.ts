@@ -34,6 +34,7 @@ export const options = {
       rate: {
         type: "string",
         default: "",
+        example: "5/s",
         describe: "Requests of one address in a time: 10/s, 600/m, 5000/h. IPv6 counts by networks of 64 bits.",
       },
       burst: {

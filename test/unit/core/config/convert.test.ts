@@ -75,6 +75,9 @@ const refused: [OptionType, unknown, string, Partial<OptionDeclaration>?][] = [
   ["ports", [80, -1], "a list of ports"],
   ["object", [], "an object"],
   ["object", new Date(), "an object"],
+  ["string", 50, 'it must be text, such as "50/s"', { example: "50/s" }],
+  ["object", "k", 'it must be an object, such as {"a":"/"}', { example: { a: "/" } }],
+  ["strings", 1, 'it must be a list of texts, such as ["a"]', { example: ["a"] }],
 ];
 
 describe("convert", () => {
