@@ -91,6 +91,25 @@ export const ranges: Step = async (context, next) => {
 };
 
 /**
+ * Up to so many bytes are read at once and sent with the head in one piece: that costs less than to send them by a stream,
+ * which has a buffer of this size.
+ */
+const MAX_SMALL_BYTES = 64 * 1024;
+
+/** The whole of a small file, where it can be read without waiting and is what it was when it was found. */
+export const small: Step = async (context, next) => {
+  const { path, stats, disk } = context.state.file.sent as Found;
+  if (disk.read === undefined || context.method === "HEAD" || stats.size > MAX_SMALL_BYTES) return next();
+  try {
+    const bytes = disk.read(path, stats);
+    if (bytes === undefined) return next();
+    context.body = bytes;
+  } catch (error) {
+    unreadable(context, error);
+  }
+};
+
+/**
  * The whole file, by koa-static: it is given the path of the form to send, encoded as it decodes it once more. The
  * validators are those of what it finds. Of its own, it answers GET and HEAD only, and always sets Cache-Control.
  */
@@ -140,10 +159,14 @@ async function opened(context: Context): Promise<void> {
   try {
     await once(context.body, "open");
   } catch (error) {
-    context.remove("Cache-Control");
-    context.body = null;
-    context.status = statusOf(error);
+    unreadable(context, error);
   }
+}
+
+function unreadable(context: Context, error: unknown): void {
+  context.remove("Cache-Control");
+  context.body = null;
+  context.status = statusOf(error);
 }
 
 function eventOf(context: Context): HttpEvent {

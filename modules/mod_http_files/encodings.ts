@@ -23,7 +23,7 @@ export async function chooseVariant(plain: Found, acceptEncoding: string | undef
   const none = { found: plain, coding: undefined, varies: false };
   if (codings.some(({ suffix }) => plain.path.endsWith(suffix))) return none;
   const beside = await Promise.all(
-    codings.map(async ({ name, suffix }) => [name, await locateFile(plain.root, plain.path + suffix)] as const),
+    codings.map(async ({ name, suffix }) => [name, await locateFile(plain, plain.path + suffix)] as const),
   );
   const forms = new Map(beside.filter(([, found]) => found !== undefined && !isOlder(found, plain)));
   if (forms.size === 0) return none;

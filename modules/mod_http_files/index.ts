@@ -20,9 +20,11 @@ import {
   precompressed,
   ranges,
   sendNothing,
+  small,
   whole,
 } from "./answer.ts";
-import { type Found, locate, locateFile } from "./locate.ts";
+import { Folders } from "./disk.ts";
+import { type Found, locate, locateFile, statusOf, withRealPaths } from "./locate.ts";
 import { options } from "./options.ts";
 
 export { options };
@@ -30,6 +32,8 @@ export const depends = ["http"];
 
 export default function load(module: Module): HttpFiles {
   const defaultIndex = options.http_index_files.default;
+  const folders = new Folders();
+  const diskOf = (folder: string) => folders.diskOf(folder);
 
   function serve(given: string | ServeOptions): Handler {
     const settings = typeof given === "string" ? { path: given } : given;
@@ -41,7 +45,7 @@ export default function load(module: Module): HttpFiles {
     async function named(context: FileContext, next: Next): Promise<unknown> {
       const { file } = context.state;
       const { argument } = file;
-      const found = await locate(base, argument ?? "", hidden);
+      const found = await locate(base, argument ?? "", { hidden, diskOf });
       if (typeof found === "number") return fail(context, found);
       const isExact = argument === undefined;
       const hasSlash = eventOf(context).request.path.endsWith("/");
@@ -52,35 +56,18 @@ export default function load(module: Module): HttpFiles {
       }
       if (!hasSlash && !isExact) return redirectToFolder(context);
       for (const name of index_files) {
-        file.named = await locateFile(found.root, join(found.path, name));
+        file.named = await locateFile(found, join(found.path, name));
         if (file.named !== undefined) return next();
       }
-      return directory_index ? list(context, found, hidden) : fail(context, 403);
+      return directory_index ? list(module, context, found, hidden) : fail(context, 403);
     }
 
-    const steps = [named, precompressed, described(mime_map, max_age), conditions, admitted, ranges, whole];
+    const steps = [named, precompressed, described(mime_map, max_age), conditions, admitted, ranges, small, whole];
     const handle = koaHandler(...(steps as unknown as MiddlewareFunction[]));
     return async (event, argument: string | undefined) => {
       contextOf(event).state.file = { argument };
       return (await handle(event, argument)) ?? 404;
     };
-  }
-
-  async function list(context: FileContext, { path, root }: Found, hidden: boolean): Promise<void> {
-    const { request, response } = eventOf(context);
-    const event: DirectoryIndexEvent = {
-      path: request.path.endsWith("/") ? request.path : `${request.path}/`,
-      full_path: path,
-      root,
-      hidden,
-      request,
-      response,
-    };
-    const page = await module.fire_event("directory-index", event);
-    if (typeof page !== "string" && !(page instanceof Uint8Array)) return fail(context, 403);
-    const { content_type = "text/html; charset=utf-8" } = response.headers;
-    context.set("Content-Type", String(content_type));
-    context.body = typeof page === "string" ? page : Buffer.from(page);
   }
 
   const folder = module.get_option_path("http_files_dir");
@@ -94,6 +81,27 @@ export default function load(module: Module): HttpFiles {
     module.provides("http", { route: { "GET /*": handler } });
   }
   return { serve };
+}
+
+/** The page of a folder is made by whoever answers `directory-index`. */
+async function list(module: Module, context: FileContext, found: Found, hidden: boolean): Promise<void> {
+  const { request, response } = eventOf(context);
+  const real = await withRealPaths(found).catch(statusOf);
+  if (real === undefined || typeof real === "number") return fail(context, real ?? 404);
+  const { path, root } = real;
+  const event: DirectoryIndexEvent = {
+    path: request.path.endsWith("/") ? request.path : `${request.path}/`,
+    full_path: path,
+    root,
+    hidden,
+    request,
+    response,
+  };
+  const page = await module.fire_event("directory-index", event);
+  if (typeof page !== "string" && !(page instanceof Uint8Array)) return fail(context, 403);
+  const { content_type = "text/html; charset=utf-8" } = response.headers;
+  context.set("Content-Type", String(content_type));
+  context.body = typeof page === "string" ? page : Buffer.from(page);
 }
 
 function eventOf(context: FileContext): HttpEvent {

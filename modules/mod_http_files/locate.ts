@@ -1,13 +1,22 @@
 import type { Stats } from "node:fs";
 import { realpath, stat } from "node:fs/promises";
 import { dirname, join, sep } from "node:path";
+import { type Disk, threads } from "./disk.ts";
 
-/** Something below a served folder. All paths are real: no link is left in them. */
+/** Something below a served folder: no link is on the way from the folder to it. */
 export interface Found {
   readonly path: string;
   /** The folder that nothing may be served from outside of. */
   readonly root: string;
   readonly stats: Stats;
+  /** How it was found, and can be read. */
+  readonly disk: Disk;
+}
+
+export interface LocateOptions {
+  readonly hidden: boolean;
+  /** How to ask for what is in a folder. */
+  diskOf(folder: string): Disk;
 }
 
 /**
@@ -15,30 +24,66 @@ export interface Found {
  * status to answer: 400 for paths that climb out or hold a NUL, 404 for what does not exist, is hidden or lies outside
  * of the root behind a link, 403 for what may not be read and for what is neither file nor folder (never opened).
  */
-export async function locate(base: string, relative: string, hidden: boolean): Promise<Found | number> {
+export async function locate(base: string, relative: string, options: LocateOptions): Promise<Found | number> {
   const segments = segmentsOf(relative);
   if (segments === undefined) return 400;
-  if (!hidden && segments.some((segment) => segment.startsWith("."))) return 404;
+  if (!options.hidden && segments.some((segment) => segment.startsWith("."))) return 404;
   try {
-    const top = await realpath(base);
-    const path = segments.length === 0 ? top : await realpath(join(top, ...segments));
-    const stats = await stat(path);
-    const root = segments.length === 0 && !stats.isDirectory() ? dirname(top) : top;
-    if (!isWithin(root, path)) return 404;
-    return stats.isFile() || stats.isDirectory() ? { path, root, stats } : 403;
+    const path = join(base, ...segments);
+    const disk = options.diskOf(dirname(path));
+    const stats = await walk(disk, base, segments);
+    if (stats === undefined) return 404;
+    if (stats.isSymbolicLink()) return await throughLinks(base, segments);
+    if (!stats.isFile() && !stats.isDirectory()) return 403;
+    return { path, root: rootOf(base, segments, stats), stats, disk };
   } catch (error) {
     return statusOf(error);
   }
 }
 
-/** A regular file beside or below a found one; undefined when there is none that may be served. */
-export async function locateFile(root: string, candidate: string): Promise<Found | undefined> {
+/** What is at the end of a way, or the first link on it; undefined where it leads nowhere. */
+async function walk(disk: Disk, base: string, segments: readonly string[]): Promise<Stats | undefined> {
+  let path = base;
+  let stats = segments.length === 0 ? await disk.lstat(base) : undefined;
+  for (const segment of segments) {
+    path = join(path, segment);
+    stats = await disk.lstat(path);
+    if (stats === undefined || stats.isSymbolicLink()) return stats;
+  }
+  return stats;
+}
+
+async function throughLinks(base: string, segments: readonly string[]): Promise<Found | number> {
+  const top = await realpath(base);
+  const path = segments.length === 0 ? top : await realpath(join(top, ...segments));
+  const stats = await stat(path);
+  const root = rootOf(top, segments, stats);
+  if (!isWithin(root, path)) return 404;
+  return stats.isFile() || stats.isDirectory() ? { path, root, stats, disk: threads } : 403;
+}
+
+/** A single file is served from the folder that it is in. */
+function rootOf(base: string, segments: readonly string[], stats: Stats): string {
+  return segments.length === 0 && !stats.isDirectory() ? dirname(base) : base;
+}
+
+/** The same with paths that have no links at all, as those need them who compare such paths. */
+export async function withRealPaths(found: Found): Promise<Found | undefined> {
+  const [path, root] = await Promise.all([realpath(found.path), realpath(found.root)]);
+  return isWithin(root, path) ? { ...found, path, root } : undefined;
+}
+
+/** A regular file beside a found one, or below a found folder; undefined when there is none that may be served. */
+export async function locateFile(found: Found, candidate: string): Promise<Found | undefined> {
+  const { root, disk } = found;
+  const folder = found.stats.isDirectory() ? found.path : dirname(found.path);
   try {
-    // Mostly there is none, which this tells for less than all links on the way.
-    const stats = await stat(candidate);
-    if (!stats.isFile()) return undefined;
-    const path = await realpath(candidate);
-    return isWithin(root, path) ? { path, root, stats } : undefined;
+    const stats = await disk.lstat(candidate);
+    if (stats === undefined) return undefined;
+    if (stats.isFile() && dirname(candidate) === folder) return { path: candidate, root, stats, disk };
+    const [path, top] = await Promise.all([realpath(candidate), realpath(root)]);
+    const real = await stat(path);
+    return real.isFile() && isWithin(top, path) ? { path, root: top, stats: real, disk: threads } : undefined;
   } catch (error) {
     statusOf(error);
     return undefined;

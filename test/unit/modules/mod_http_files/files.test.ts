@@ -1,5 +1,5 @@
 import assert from "node:assert/strict";
-import { mkdir, writeFile } from "node:fs/promises";
+import { mkdir, rm, symlink, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { describe, test } from "node:test";
 import { digits, folder, get, modifiedText, page, server, www } from "./served.ts";
@@ -161,6 +161,12 @@ describe("nothing outside of the folder", () => {
     assert.equal((await get("/loop")).status, 404);
     assert.equal((await get("/inner.txt")).text, digits);
     assert.equal((await get("/trap.js", { "accept-encoding": "br" })).text, "plain");
+  });
+
+  test("no index file leads out, by its name or by a link on its way", async () => {
+    await symlink("..", join(www, "bare", "out"));
+    assert.equal((await server.fetch("/app/astray")).status, 403);
+    await rm(join(www, "bare", "out"));
   });
 
   test("names with a leading dot are 404 unless they are wanted", async () => {

@@ -53,7 +53,7 @@ execFileSync("mkfifo", [join(www, "pipe")]);
 
 export const server = await new Harness().start();
 export const library: HttpFiles = files(server.module("http_files", { http_files_dir: www }));
-const { serve } = library;
+export const { serve } = library;
 server.module("http_app").provides("http", {
   route: {
     "GET /one": serve(join(www, "digits.txt")),
@@ -63,6 +63,10 @@ server.module("http_app").provides("http", {
     "GET /aged/*": serve({ path: www, max_age: 60, mime_map: { unknownext: "text/x-own", ".TXT": "text/x-txt" } }),
     "GET /open/*": serve({ path: www, hidden: true, index_files: ["none", "digits.txt"] }),
     "GET /listed/*": serve({ path: www, directory_index: true, index_files: [] }),
+    "GET /astray": serve({
+      path: join(www, "bare"),
+      index_files: ["../digits.txt", "out/digits.txt", "../../outside.txt"],
+    }),
     "GET /later/*": serve(join(folder, "later")),
     "GET /typed/*": (event, path) => {
       Object.assign(event.response.headers, { content_type: "text/x-mine", vary: "Origin" });
