@@ -22,8 +22,11 @@ export function inlineModules(modules: readonly InlineModule[], cwd: string, dir
     const name = moduleName(module.name) || `inline_${index + 1}`;
     return { name, definition, file: undefined, directory, root: undefined };
   });
-  for (const [index, { name, file }] of sources.entries()) {
-    const other = sources.find((source, at) => at < index && source.name === name);
+  const byName = new Map<string, ModuleSource>();
+  for (const source of sources) {
+    const { name, file } = source;
+    const other = byName.get(name);
+    byName.set(name, source);
     if (other === undefined) continue;
     const reason = `${other.file ?? "another module"} is called ${name}, too: rename one of them`;
     throw new ModhostError("MODULE_INVALID", { file: file ?? name, reason });

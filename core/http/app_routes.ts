@@ -6,21 +6,30 @@ import { isThenable } from "./answer.ts";
 import { faultOf } from "./answer_fault.ts";
 import { type ParsedKey, parseRouteKeys } from "./keys.ts";
 import { middlewareHandler } from "./middleware.ts";
-import { isOpen, type Mount, type Route } from "./route.ts";
+import { basesOf, longestOf } from "./paths.ts";
+import { isOpen, type Mount, type Route, reachesBelow } from "./route.ts";
 import { websocketMethod } from "./upgrade.ts";
 
 // The form of it that does not import `node:http`: see `node_http.ts`.
 const Router = createRequire(import.meta.url)("@koa/router") as typeof KoaRouter;
 
+type Layer = KoaRouter["stack"][number];
+
 /**
- * The routes of one mounted app, matched by a strict, case-sensitive router with escaped keys. Compiled once: tables
- * come and go more often.
+ * The routes of one mounted app, matched by a strict, case-sensitive router with escaped keys. The router tries what it has
+ * one by one, and is given only the routes that can match a path: those of just this path, and those of all below a part of it.
  */
 export class AppRoutes {
   readonly mount: Mount;
   readonly routes: readonly Route[];
   readonly #router = new Router({ strict: true, sensitive: true });
-  readonly #byLayer = new Map<unknown, Route>();
+  /** Routes of one path each, by that path. */
+  readonly #exact: ReadonlyMap<string, readonly Route[]>;
+  /** Routes of all that is below their prefix, by that prefix. */
+  readonly #below: ReadonlyMap<string, readonly Route[]>;
+  readonly #longestBelow: number;
+  /** Of routes that a request has asked for: most of ten thousand are never compiled. */
+  readonly #layers = new Map<Route, Layer>();
 
   constructor(mount: Mount) {
     this.mount = mount;
@@ -36,14 +45,15 @@ export class AppRoutes {
       const key: ParsedKey = { method: "*", path: "", wildcard: true };
       routes.push({ ...this.#route(key, middleware as Route["handler"], routes.length), kind: "middleware" });
     }
-    for (const route of routes) {
-      const methods = route.kind === "middleware" ? [] : [route.method];
-      this.#byLayer.set(
-        this.#router.register(pattern(route), methods, () => {}, { pathAsRegExp: true }),
-        route,
-      );
-    }
     this.routes = routes;
+    const byPrefix = (isBelow: boolean) =>
+      Map.groupBy(
+        routes.filter((route) => reachesBelow(route) === isBelow),
+        ({ prefix }) => prefix,
+      );
+    this.#exact = byPrefix(false);
+    this.#below = byPrefix(true);
+    this.#longestBelow = longestOf(this.#below.keys());
   }
 
   /** Of what the app takes by its host, whatever the path. */
@@ -57,13 +67,30 @@ export class AppRoutes {
   }
 
   match(path: string, method: string): { routes: Route[]; methods: string[]; reached: boolean } {
+    const routes = new Map(this.#candidates(path).map((route) => [this.#layerOf(route), route] as const));
+    this.#router.stack = [...routes.keys()];
     const matched = this.#router.match(path, method);
-    const routesOf = (layers: readonly unknown[]) =>
-      layers.map((layer) => this.#byLayer.get(layer)).filter((route) => route !== undefined);
+    const routesOf = (layers: readonly Layer[]) => layers.map((layer) => routes.get(layer) as Route);
     const methods = routesOf(matched.path)
       .filter((route) => route.kind !== "middleware")
       .map((route) => route.method);
     return { routes: routesOf(matched.pathAndMethod), methods, reached: matched.path.length > 0 };
+  }
+
+  #candidates(path: string): Route[] {
+    const found = [...(this.#exact.get(path) ?? [])];
+    for (const prefix of basesOf(path, this.#longestBelow)) found.push(...(this.#below.get(prefix) ?? []));
+    return found;
+  }
+
+  #layerOf(route: Route): Layer {
+    let layer = this.#layers.get(route);
+    if (layer === undefined) {
+      const methods = route.kind === "middleware" ? [] : [route.method];
+      layer = this.#router.register(pattern(route), methods, () => {}, { pathAsRegExp: true }) as Layer;
+      this.#layers.set(route, layer);
+    }
+    return layer;
   }
 
   #route(key: ParsedKey, handler: Route["handler"], order: number): Route {

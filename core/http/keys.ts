@@ -46,6 +46,7 @@ function parseRouteKey(key: string): ParsedKey | string {
 
 /** What to write instead of a key whose author hopes for parameters or patterns; undefined for all others. */
 export function patternHint(key: string): string | undefined {
+  if (!/[:*]/.test(key)) return undefined;
   const parsed = parseRouteKey(key);
   if (typeof parsed === "string") return undefined;
   const segments = parsed.path.split("/");

@@ -72,3 +72,20 @@ export function withoutDots(path: string): string {
 export function encodePath(path: string): string {
   return path.split("/").map(encodeURIComponent).join("/");
 }
+
+/**
+ * The paths that a path is below, and itself: "", "/a", "/a/b" for "/a/b". None is longer than `longest`: a path may have
+ * thousands of segments.
+ */
+export function* basesOf(path: string, longest: number): Generator<string> {
+  yield "";
+  for (let at = path.indexOf("/", 1); at > 0 && at <= longest; at = path.indexOf("/", at + 1)) yield path.slice(0, at);
+  if (path.length > 1 && path.length <= longest && !path.endsWith("/")) yield path;
+}
+
+/** The length of the longest of these; 0 for none. */
+export function longestOf(texts: Iterable<string>): number {
+  let longest = 0;
+  for (const { length } of texts) longest = Math.max(longest, length);
+  return longest;
+}

@@ -96,6 +96,11 @@ export function isOpen({ kind }: RouteInfo): boolean {
   return kind === "wildcard" || kind === "middleware";
 }
 
+/** The same, where anything can be below the prefix: paths have no two slashes in a row. */
+export function reachesBelow(route: Route): boolean {
+  return isOpen(route) && !route.prefix.endsWith("/");
+}
+
 /** Do its handlers take bodies in any content coding, and give answers that may have no type? */
 export function takesAnything(route: Pick<Route, "kind" | "mount"> | undefined): boolean {
   return route?.kind === "middleware" || route?.mount.provider.relays === true;

@@ -3,8 +3,8 @@ import type { Claim } from "./claims.ts";
 import type { CorsPolicy } from "./cors.ts";
 import { type Chain, Layers, type MiddlewareLayer } from "./layer.ts";
 import type { AppMount } from "./mount.ts";
-import { decodePath, withoutDots } from "./paths.ts";
-import { type Candidate, isOpen, type Route, type RouteInfo } from "./route.ts";
+import { basesOf, decodePath, longestOf, withoutDots } from "./paths.ts";
+import { type Candidate, isOpen, type Route, type RouteInfo, reachesBelow } from "./route.ts";
 import { websocketMethod } from "./upgrade.ts";
 
 /** What the table knows of one method and path. */
@@ -96,13 +96,11 @@ class HostRoutes {
     this.#groups = groups.map((apps) => Map.groupBy(apps, (app) => app.mount.base));
     this.#longestBase = groups.flat().reduce((longest, { mount }) => Math.max(longest, mount.base.length), 0);
     const routes = this.list();
-    // Nothing is below a prefix that ends in a slash: paths have no two in a row.
-    const isBelow = (route: Route) => isOpen(route) && !route.prefix.endsWith("/");
-    this.#exact = new Set(routes.filter((route) => !isBelow(route)).map(({ prefix }) => prefix));
+    this.#exact = new Set(routes.filter((route) => !reachesBelow(route)).map(({ prefix }) => prefix));
     // Room for all that is routed, and for other spellings and methods of it.
     this.#memo = new Memo(Math.max(MAX_REMEMBERED, 2 * this.#exact.size));
-    this.#open = new Set(routes.filter(isBelow).map(({ prefix }) => prefix));
-    this.#longestOpen = this.#open.values().reduce((longest, { length }) => Math.max(longest, length), 0);
+    this.#open = new Set(routes.filter(reachesBelow).map(({ prefix }) => prefix));
+    this.#longestOpen = longestOf(this.#open);
   }
 
   chainBefore(app: string): Chain | undefined {
@@ -233,14 +231,4 @@ const rank = { exact: 0, redirect: 1, wildcard: 2, middleware: 2 } as const;
 
 function argumentOf(route: Route, path: string): string | undefined {
   return isOpen(route) ? path.slice(route.prefix.length + 1) : undefined;
-}
-
-/**
- * The bases under which an app could serve the path: "", "/a", "/a/b" for "/a/b". None is longer than `longest`: a path
- * may have thousands of segments.
- */
-export function* basesOf(path: string, longest: number): Generator<string> {
-  yield "";
-  for (let at = path.indexOf("/", 1); at > 0 && at <= longest; at = path.indexOf("/", at + 1)) yield path.slice(0, at);
-  if (path.length > 1 && path.length <= longest && !path.endsWith("/")) yield path;
 }

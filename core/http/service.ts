@@ -95,9 +95,10 @@ export class HttpService implements PipelineService {
   /** Serves what still comes on the connections of this one. */
   #successor: HttpService | undefined;
   readonly #predecessors = new Set<HttpService>();
-  #mounts: readonly AppMount[] = [];
-  /** Apps that are mounted no more, and have requests that are still being answered. */
-  #leaving: readonly AppMount[] = [];
+  /** In the order of loading. */
+  readonly #mounts = new Set<AppMount>();
+  /** Apps that are mounted no more, and may have requests that are still being answered. */
+  readonly #leaving = new Set<AppMount>();
   #layers: readonly MiddlewareLayer[] = [];
   /** Undefined while apps have changed since it was built. */
   #built: RouteTable | undefined;
@@ -126,7 +127,10 @@ export class HttpService implements PipelineService {
         serve(request, response);
       },
       upgrades: (request) => current().#upgrades(request),
-      tunnels: () => current().#mounts.some(({ provider }) => provider.tunnels === true),
+      tunnels: () =>
+        current()
+          .#mounts.values()
+          .some(({ provider }) => provider.tunnels === true),
       serveUpgrade(request, handover) {
         handovers.set(request, handover);
         serve(request, handover.response);
@@ -187,23 +191,36 @@ export class HttpService implements PipelineService {
     return [this.listeners, ...this.#formerListeners];
   }
 
-  /**
-   * Replaces the apps, and the middleware before them. The table is built once for all changes of one step, at its end
-   * or for the next request; requests in flight go on with the one they began with.
-   */
-  mount(mounts: readonly AppMount[], layers: readonly MiddlewareLayer[] = []): void {
-    if (this.#built !== undefined || this.#mounts.length === 0) queueMicrotask(() => this.table);
-    const mounted = new Set(mounts);
-    this.#leaving = [...this.#leaving, ...this.#mounts].filter((mount) => mount.active.size > 0 && !mounted.has(mount));
-    this.#mounts = mounts;
+  /** Serves an app from now on. */
+  mount(mount: AppMount): void {
+    this.#leaving.delete(mount);
+    this.#mounts.add(mount);
+    this.remount();
+  }
+
+  /** The app gets no further requests: those in flight go on with the table that they began with. */
+  unmount(mount: AppMount): void {
+    if (!this.#mounts.delete(mount)) return;
+    for (const other of this.#leaving) if (other.active.size === 0) this.#leaving.delete(other);
+    this.#leaving.add(mount);
+    this.remount();
+  }
+
+  /** Replaces the middleware before the apps. */
+  putBefore(layers: readonly MiddlewareLayer[]): void {
     this.#layers = layers;
+    this.remount();
+  }
+
+  /** Apps may have other places from now on. Nothing is built before somebody asks: ten thousand apps come one by one. */
+  remount(): void {
     this.#built = undefined;
     this.siblings?.mounted?.();
   }
 
   /** Built when it is first asked for after a change. */
   get table(): RouteTable {
-    this.#built ??= new RouteTable(this.#mounts, this.#layers);
+    this.#built ??= new RouteTable([...this.#mounts], this.#layers);
     return this.#built;
   }
 

@@ -29,6 +29,8 @@ type Item = OwnedItem<HttpProvider>;
 
 export class WorkerHttp {
   readonly #mounts = new Map<Item, AppMount>();
+  /** Behind them: what no handler of the module answers is for the host. */
+  #rest: readonly AppMount[] = [];
   readonly #log: WorkerLog;
   readonly #added: (item: Item) => void;
   #service: HttpService | undefined;
@@ -47,8 +49,10 @@ export class WorkerHttp {
   /** The app is there; what is returned takes it away. */
   add(item: Item): () => Promise<void> {
     if (!this.#mounts.has(item)) {
-      this.#mounts.set(item, mountOf(item, item.item));
-      this.#remount();
+      const mount = mountOf(item, item.item);
+      this.#mounts.set(item, mount);
+      this.#service?.mount(mount);
+      this.#placeRest();
     }
     this.#added(item);
     return () => this.#remove(item);
@@ -75,7 +79,8 @@ export class WorkerHttp {
     };
     const service = new HttpService({ ...settings, ...bounds }, this.#environment(token), undefined);
     this.#service = service;
-    this.#remount();
+    for (const mount of this.#mounts.values()) service.mount(mount);
+    this.#placeRest();
     this.#server = createServer({ allowHalfOpen: true }, (socket) => service.listeners.connect(socket));
     await new Promise<void>((resolve, reject) => this.#server?.once("error", reject).listen(path, resolve));
   }
@@ -92,16 +97,17 @@ export class WorkerHttp {
   #remove(item: Item): Promise<void> {
     if (this.#isLeaving) return Promise.resolve();
     const mount = this.#mounts.get(item);
+    if (mount === undefined) return Promise.resolve();
     this.#mounts.delete(item);
-    this.#remount();
-    return mount?.retire(this.#grace) ?? Promise.resolve();
+    this.#service?.unmount(mount);
+    this.#placeRest();
+    return mount.retire(this.#grace);
   }
 
-  #remount(): void {
-    const apps = [...this.#mounts];
-    // What no handler of the module answers is for the host.
-    const rest = apps.map(([item]) => mountOf(item, { ...item.item, middleware: pass, route: {} }));
-    this.#service?.mount([...apps.map(([, mount]) => mount), ...rest]);
+  #placeRest(): void {
+    for (const mount of this.#rest) this.#service?.unmount(mount);
+    this.#rest = [...this.#mounts.keys()].map((item) => mountOf(item, { ...item.item, middleware: pass, route: {} }));
+    for (const mount of this.#rest) this.#service?.mount(mount);
   }
 
   #environment(token: string): HttpEnvironment {

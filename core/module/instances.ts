@@ -8,6 +8,8 @@ import type { Dependency, Dependent, ModuleContext } from "./module_context.ts";
 export class Instances {
   /** In the order of loading. */
   readonly #live = new Map<string, Instance>();
+  /** The same by the name of the module, and then by key: one for each of its hosts. */
+  readonly #named = new Map<string, Map<string, Instance>>();
   readonly #loading = new Set<Instance>();
   #leaving: ReadonlySet<string> = new Set();
   /** Names of all that was ever asked for, whatever became of it. */
@@ -31,12 +33,21 @@ export class Instances {
 
   /** It is live, in the place of one with the same key. */
   add(instance: Instance): void {
-    if (!this.has(instance.name)) this.#unfinished.delete(instance.name);
-    this.#live.set(instance.key, instance);
+    const { name, key } = instance;
+    let named = this.#named.get(name);
+    if (named === undefined) {
+      this.#unfinished.delete(name);
+      this.#named.set(name, (named = new Map()));
+    }
+    named.set(key, instance);
+    this.#live.set(key, instance);
   }
 
-  remove({ key }: Instance): void {
+  remove({ name, key }: Instance): void {
     this.#live.delete(key);
+    const named = this.#named.get(name);
+    named?.delete(key);
+    if (named?.size === 0) this.#named.delete(name);
   }
 
   /** These are about to go: nobody who is loaded now gets them. */
@@ -85,13 +96,12 @@ export class Instances {
 
   /** Those of a module: of all hosts, or of the one and the whole server. */
   of(name: string, host?: string): Instance[] {
-    return this.live().filter(
-      (instance) => instance.name === name && (host === undefined || instance.host === host || instance.host === "*"),
-    );
+    const all = [...(this.#named.get(name)?.values() ?? [])];
+    return host === undefined ? all : all.filter((instance) => instance.host === host || instance.host === "*");
   }
 
   has(name: string): boolean {
-    return this.of(name).length > 0;
+    return this.#named.has(name);
   }
 
   /**

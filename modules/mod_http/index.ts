@@ -160,42 +160,64 @@ interface Providers {
 
 /** Mounts what modules provide, and puts their middleware before it, for as long as it is there. */
 function handleProviders(module: Module, service: HttpService, grace: () => number): Providers {
+  return { ...handleMiddleware(module, service, grace), relocate: handleApps(module, service, grace) };
+}
+
+/** Gives what reads the options of all apps anew. */
+function handleApps(module: Module, service: HttpService, grace: () => number): Providers["relocate"] {
+  type Mounts = Map<OwnedItem<Provider>, AppMount>;
+  /** By the name of the module that the apps are of. */
+  const all = new Map<string, Mounts>();
+  module.handle_items(
+    "http-provider",
+    (item) => {
+      const mount = mountOf(item);
+      const own: Mounts = all.get(item.owner.name) ?? new Map();
+      all.set(item.owner.name, own.set(item, mount));
+      service.mount(mount);
+    },
+    (item) => {
+      const own = all.get(item.owner.name);
+      const mount = own?.get(item);
+      if (own === undefined || mount === undefined) return undefined;
+      own.delete(item);
+      if (own.size === 0) all.delete(item.owner.name);
+      service.unmount(mount);
+      // The next instance of a module that is reloaded has its place already.
+      const isReplaced = own.keys().some(({ owner }) => isSuccessor(owner, item.owner));
+      return mount.retire(grace(), isReplaced ? SERVICE_RESTART : GOING_AWAY);
+    },
+  );
+  return () => {
+    const mounts = [...all.values()].flatMap((own) => [...own]);
+    const places = mounts.map(([item, mount]) => [mount, placeOf(item)] as const);
+    return () => {
+      for (const [mount, place] of places) mount.move(place);
+      service.remount();
+    };
+  };
+}
+
+function handleMiddleware(module: Module, service: HttpService, grace: () => number): Omit<Providers, "relocate"> {
   let own: readonly MiddlewareLayer[] = [];
-  const mounts = new Map<OwnedItem, AppMount>();
   const layers = new Map<OwnedItem, MiddlewareLayer>();
   const watching = new Set<Parameters<HttpModule["watchMiddleware"]>[0]>();
   const every = () => [...own, ...layers.values()];
-  const remount = () => service.mount([...mounts.values()], every());
-  const remountAll = () => {
-    remount();
+  const putBefore = () => {
+    service.putBefore(every());
     for (const mount of watching) mount(every());
   };
   module.handle_items(
     "http-middleware-provider",
     (item) => {
       layers.set(item, new MiddlewareLayer(item.item, item.owner));
-      remountAll();
+      putBefore();
     },
     (item) => {
       const layer = layers.get(item);
       layers.delete(item);
-      remountAll();
+      putBefore();
       return layer?.retire(grace());
-    },
-  );
-  module.handle_items(
-    "http-provider",
-    (item) => {
-      mounts.set(item, mountOf(item));
-      remount();
-    },
-    (item) => {
-      const mount = mounts.get(item);
-      mounts.delete(item);
-      remount();
-      // The next instance of a module that is reloaded has its place already.
-      const isReplaced = mounts.keys().some(({ owner }) => isSuccessor(owner, item.owner));
-      return mount?.retire(grace(), isReplaced ? SERVICE_RESTART : GOING_AWAY);
     },
   );
   return {
@@ -204,17 +226,10 @@ function handleProviders(module: Module, service: HttpService, grace: () => numb
       mount(every());
       return () => void watching.delete(mount);
     },
-    relocate() {
-      const places = [...mounts].map(([item, mount]) => [mount, placeOf(item as OwnedItem<Provider>)] as const);
-      return () => {
-        for (const [mount, place] of places) mount.move(place);
-        remount();
-      };
-    },
     configured(next) {
       const former = own;
       own = next;
-      remountAll();
+      putBefore();
       for (const layer of former) void layer.retire(grace());
     },
   };

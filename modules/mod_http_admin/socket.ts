@@ -22,7 +22,7 @@ export function openSocket(module: Module, route: RouteTable): void {
   };
   const provider = { route, streaming_uploads: true };
   const mount = new AppMount({ name: "admin", owner: module, host: "*", base: "/admin", provider, cors: undefined });
-  service.mount([mount]);
+  service.mount(mount);
   module.provides("net", {
     name: "http_admin_socket",
     default_ports: [],

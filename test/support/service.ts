@@ -45,7 +45,7 @@ export class TestService implements AsyncDisposable {
     );
     const owner = { name: "app", log, on_release: this.#hold } as unknown as Module;
     this.mount = new AppMount({ name: "app", base: "/app", host: "*", owner, provider, cors: undefined });
-    this.service.mount([this.mount]);
+    this.service.mount(this.mount);
     this.#server = createServer({ allowHalfOpen: true, noDelay: true }, (socket) =>
       this.service.listeners.connect(socket),
     );

@@ -8,7 +8,6 @@ import {
   type HttpModule,
   HttpService,
   httpMethods,
-  type MiddlewareLayer,
 } from "../../../core/http/index.ts";
 import type { Handler, HttpProvider, Module, NetEndpoint, OwnedItem, RouteTable } from "../../../core/types.ts";
 import { addressList, endpointOf, ownEndpoints, withPort } from "./addresses.ts";
@@ -210,15 +209,11 @@ export function openAt(
       provider: { route, ...uploads(settings) },
       cors: undefined,
     });
-  const mounts = [mount("/api", apiRoutes(new Api(settings), settings.table)), mount("", elsewhere)];
+  service.mount(mount("/api", apiRoutes(new Api(settings), settings.table)));
+  service.mount(mount("", elsewhere));
   const pages = new Map<OwnedItem, AppMount>();
-  let middleware: readonly MiddlewareLayer[] = [];
-  const remount = () => service.mount([...mounts, ...pages.values()], middleware);
   // What an operator has put before the API stands before it at every address.
-  const unwatch = watchMiddleware((layers) => {
-    middleware = layers;
-    remount();
-  });
+  const unwatch = watchMiddleware((layers) => service.putBefore(layers));
   module.on_release(`middleware of ${name}`, unwatch);
   module.on_release(`requests of ${name}`, beside(service));
   if (kind !== undefined) {
@@ -233,14 +228,16 @@ export function openAt(
         provider: { route, streaming_uploads: true, tunnels, relays, ...(claims && { claims }) },
         cors: undefined,
       };
-      pages.set(item, new AppMount(place));
-      remount();
+      const page = new AppMount(place);
+      pages.set(item, page);
+      service.mount(page);
     };
     const removed = (item: OwnedItem) => {
       const page = pages.get(item);
+      if (page === undefined) return undefined;
       pages.delete(item);
-      remount();
-      return page?.retire(grace);
+      service.unmount(page);
+      return page.retire(grace);
     };
     module.handle_items(kind, added, removed);
   }

@@ -22,7 +22,6 @@ export class Harness {
   readonly statuses: string[] = [];
   readonly #service: HttpService;
   readonly #server = createServer({ allowHalfOpen: true }, (socket) => this.#service.listeners.connect(socket));
-  readonly #mounts: AppMount[] = [];
   readonly #releases: (() => unknown)[] = [];
   /** Tells of "finished" after each request. */
   readonly events = new EventEmitter();
@@ -77,11 +76,9 @@ export class Harness {
       depends: (() => undefined) as Module["depends"],
       provides: (_kind: string, item: object) => {
         const provider = item as HttpProvider;
-        const base = provider.default_path ?? `/${name.replace(/^http_/, "")}`;
-        this.#mounts.push(
-          new AppMount({ name: name.replace(/^http_/, ""), host: "*", base, owner: module, provider, cors: undefined }),
-        );
-        this.#service.mount(this.#mounts);
+        const app = name.replace(/^http_/, "");
+        const base = provider.default_path ?? `/${app}`;
+        this.#service.mount(new AppMount({ name: app, host: "*", base, owner: module, provider, cors: undefined }));
         return async () => undefined;
       },
       hook: (event: string, handler: EventHandler, priority?: number) => void this.bus.add(event, handler, priority),

@@ -322,7 +322,7 @@ describe("answers", () => {
     });
     const answer = fetchRaw(host.url("/app/slow"));
     await entered.promise;
-    host.service.mount([]);
+    host.service.unmount(host.mount);
     let retired = false;
     const retiring = host.mount.retire(5).then(() => {
       retired = true;
@@ -334,7 +334,7 @@ describe("answers", () => {
     await retiring;
 
     host.mount.retired = false;
-    host.service.mount([host.mount]);
+    host.service.mount(host.mount);
     const hanging = fetchRaw(host.url("/app/never"));
     hanging.catch(() => undefined);
     await entered.promise;

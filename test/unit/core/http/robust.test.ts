@@ -243,7 +243,7 @@ describe("what careless handlers, hooks and clients cannot do", () => {
     const socket = connect({ port: host.port, host: "127.0.0.1" });
     socket.write("POST /app/ HTTP/1.1\r\nHost: a\r\nContent-Length: 5\r\nConnection: close\r\n\r\nhe");
     await eventually("the request has begun", () => host.mount.active.size > 0, { every: 2 });
-    host.service.mount([]);
+    host.service.unmount(host.mount);
     const retired = host.mount.retire(5);
     socket.write("llo");
     let answer = "";
@@ -254,7 +254,7 @@ describe("what careless handlers, hooks and clients cannot do", () => {
 
   test("a server that stops answers 503 for apps that are gone, and closes the connection", async () => {
     await using host = await TestService.start({ route: { "GET /": () => "x" } });
-    host.service.mount([]);
+    host.service.unmount(host.mount);
     host.service.stopping = true;
     const answer = await raw(host.port, "GET /app/ HTTP/1.1\r\nHost: a\r\n\r\n");
     assert.match(answer, /^HTTP\/1\.1 503 .*Connection: close/s);

@@ -1,8 +1,11 @@
 import assert from "node:assert/strict";
 import { describe, test } from "node:test";
+import { setImmediate as nextTurn } from "node:timers/promises";
 import { AppMount } from "#core/http/mount.ts";
-import { basesOf, RouteTable } from "#core/http/routes.ts";
+import { basesOf } from "#core/http/paths.ts";
+import { RouteTable } from "#core/http/routes.ts";
 import type { HttpProvider, Module } from "#core/types.ts";
+import { TestService } from "#test/support/service.ts";
 
 function mount(
   name: string,
@@ -192,4 +195,49 @@ test("whatever was asked for before, a path is routed as by a table that is aske
       }
     }
   }
+});
+
+test("of ten thousand routes the router is given those that can match a path, and no others", (t) => {
+  const keys = Array.from({ length: 10_000 }, (_, at) => [`GET /exact/${at}`, `GET /below/${at}/*`]).flat();
+  const routes = table(mount("a", "/a", [...keys, "POST /exact/*"]));
+  const { mock } = t.mock.method(RegExp.prototype, "test");
+  assert.deepEqual(tried(routes, "GET", "/a/exact/7000"), ["a /a/exact/7000"]);
+  assert.deepEqual(tried(routes, "GET", "/a/below/8000/x"), ["a /a/below/8000/* (x)"]);
+  const tests = mock.callCount();
+  assert.ok(tests < 20, `${tests} patterns were tried`);
+  assert.deepEqual(routes.resolve("*", "GET", "/a/exact/7000")?.allowed, ["GET", "HEAD", "POST"]);
+});
+
+test("an app matches what its keys say, tried one by one", () => {
+  const keys = ["GET /", "GET", "GET /*", "GET /b", "GET /b/", "GET /b//*", "PUT /b/*", "GET /b/c/*", "GET /b/c/d"];
+  const { routes } = mount("a", "/a", keys);
+  const names = ["", "a", "b", "c", "d", "bc"];
+  const paths = names.flatMap((one) => names.flatMap((two) => names.map((three) => `/a/${one}/${two}/${three}`)));
+  for (const path of ["/", "/a", "/a/", "/b", "/ab", ...paths.map((path) => path.replace(/\/+/g, "/"))]) {
+    const expected = routes.routes.filter(({ kind, prefix }) =>
+      kind === "wildcard" ? path === prefix || path.startsWith(`${prefix}/`) : path === prefix,
+    );
+    const found = routes.match(path, "GET");
+    const gets = expected.filter(({ method }) => method === "GET");
+    assert.deepEqual(new Set(found.routes.map(({ key }) => key)), new Set(gets.map(({ key }) => key)), path);
+    assert.deepEqual(found.methods.toSorted(), expected.map(({ method }) => method).toSorted(), path);
+  }
+});
+
+test("a table is built when somebody asks for it, however many apps have come one by one", async () => {
+  await using host = await TestService.start({ route: { "GET /": () => "x" } });
+  let built = 0;
+  const { routes } = host.mount;
+  const get = () => {
+    built += 1;
+    return routes;
+  };
+  Object.defineProperty(host.mount, "routes", { get });
+  for (let at = 0; at < 100; at += 1) {
+    host.service.mount(mount(`app${at}`, `/app${at}`, ["GET /"]));
+    await nextTurn();
+  }
+  assert.equal(built, 0);
+  assert.equal(host.service.table.resolve("*", "GET", "/app99/")?.routed, true);
+  assert.equal(built, 1);
 });
