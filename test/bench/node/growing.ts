@@ -1,12 +1,12 @@
 /** What is done with more and more: the works of `growth.ts`. */
-import { exchange, inParallel } from "./client.ts";
+import { exchange, inParallel, type Upload } from "./client.ts";
 import { archive, file, files } from "./content.ts";
 import { lastHash, type Scale } from "./works.ts";
 
 export interface Growing {
   readonly name: string;
   /** What there is more and more of. */
-  readonly unit: "entries" | "MiB";
+  readonly unit: "entries" | "blocks" | "MiB";
   /** As many calls as have so much in all as the largest; otherwise one. */
   readonly repeats: boolean;
   /** Makes what has to be there for so many calls on so much; gives what is timed. */
@@ -20,6 +20,9 @@ const SMALL_BYTES = 24;
 const SEED = 7000;
 const RANGES = 200;
 const RANGE_BYTES = 4096;
+/** Small calls at each size of the repo, and their content. */
+const CALLS = 1000;
+const CALL_BYTES = 1024;
 
 /** Of the largest. */
 export const amountOf = ({ unit }: Growing, { size, entries }: Scale): number =>
@@ -61,6 +64,8 @@ const listing = (name: string, each: number, path: (cid: string) => string): Gro
   repeats: true,
   async prepare(url, count) {
     const cid = await tree(url, count);
+    // Once unmeasured: the few entries are listed again and again, and are at hand then.
+    await listed(url, path(cid), count, each);
     return () => listed(url, path(cid), count, each);
   },
 });
@@ -71,6 +76,28 @@ const fresh = (): number => {
   lastSeed += 1;
   return lastSeed;
 };
+
+interface SmallCall {
+  readonly path: string;
+  readonly upload?: Upload;
+}
+
+/** Small calls, of which each costs the same however many blocks the repo has. `prepare` gives the calls of one turn. */
+const besideBlocks = (name: string, prepare: (url: string) => Promise<() => Iterable<SmallCall>>): Growing => ({
+  name: `${CALLS.toLocaleString("en")} calls: ${name}`,
+  unit: "blocks",
+  repeats: false,
+  async prepare(url, count) {
+    await exchange(url, `${api}/add?progress=false&pin=false`, files(count, SMALL_BYTES, fresh()));
+    const calls = await prepare(url);
+    // Once unmeasured: the first step would have the compilation of all.
+    await inParallel(url, calls());
+    return () => inParallel(url, calls());
+  },
+});
+
+const times = <T>(make: (at: number) => T): T[] => Array.from({ length: CALLS }, (_, at) => make(at));
+const uploads = (path: string) => times(() => ({ path: `${api}/${path}`, upload: file(CALL_BYTES, fresh()) }));
 
 export const growing: readonly Growing[] = [
   {
@@ -149,4 +176,12 @@ export const growing: readonly Growing[] = [
       return () => listed(url, "repo/gc", count, 50);
     },
   },
+  besideBlocks("version", async () => () => times(() => ({ path: `${api}/version` }))),
+  besideBlocks("add of 1 KiB", async () => () => uploads("add")),
+  besideBlocks("block/put of 1 KiB", async () => () => uploads("block/put")),
+  besideBlocks("block/get of 1 KiB", async (url) => {
+    const put = await inParallel(url, uploads("block/put"));
+    const gets = put.map((answer) => ({ path: `${api}/block/get?arg=${lastHash(answer)}` }));
+    return () => gets;
+  }),
 ];

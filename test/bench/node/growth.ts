@@ -53,7 +53,7 @@ async function grow(section: Section, server: Server, work: Growing, largest: nu
   const figures: Figure[] = [];
   for (const step of steps) {
     const amount = largest * step;
-    if (server.name === "js-ipfs" && work.unit === "entries" && amount > MOST_OF_JS) break;
+    if (server.name === "js-ipfs" && work.unit !== "MiB" && amount > MOST_OF_JS) break;
     figures.push(await measure(server, work, amount, work.repeats ? Math.round(1 / step) : 1));
   }
   const amounts = figures.map(({ amount }) => Number(amount.toPrecision(3))).join(", ");

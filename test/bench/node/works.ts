@@ -21,6 +21,8 @@ export interface Work {
   /** In rate. */
   readonly aim: string;
   readonly unit: string;
+  /** It asks for a list, which the limit's server does not know. */
+  readonly isList?: true;
   /** How many units it is. */
   amount(scale: Scale): number;
   /** Gives what is timed. */
@@ -154,8 +156,41 @@ export const large: readonly Work[] = [
   },
 ];
 
+const MANY_ENTRIES = 1_000_000;
+/** For the server to give up: some need minutes for so many entries. */
+const LONGEST = "timeout=15m";
+/** Of the large directory, by server: it is added once. */
+const largeTrees = new Map<string, Promise<string>>();
+
+async function largeTree(url: string): Promise<string> {
+  // Kubo goes by the size of a directory, and knows no such switch.
+  await exchange(url, `${api}/config?arg=Experimental.ShardingEnabled&arg=true&bool=true`).catch(() => {});
+  const upload = files(MANY_ENTRIES, SMALL_BYTES, LISTED, "tree");
+  return lastHash((await exchange(url, `${api}/add?progress=false&pin=false&${LONGEST}`, upload)).tail);
+}
+
+const listingMany = (name: string, each: number, query: string): Work => ({
+  name: `${name} of ${MANY_ENTRIES.toLocaleString("en")} entries, sharded`,
+  unit: "entries/s",
+  isList: true,
+  amount: () => MANY_ENTRIES,
+  async prepare({ url }) {
+    const tree = largeTrees.get(url) ?? largeTree(url);
+    largeTrees.set(url, tree);
+    const cid = await tree;
+    return async () => {
+      const { bytes } = await exchange(url, `${api}/ls?arg=${cid}&${LONGEST}${query}`);
+      if (bytes < MANY_ENTRIES * each) throw new Error(`${name} gave ${bytes} bytes for ${MANY_ENTRIES} entries`);
+    };
+  },
+});
+
 /** One long request each, as the large contents are; for `--full`. */
-export const long: readonly Work[] = [filesAtOnce(100_000)];
+export const long: readonly Work[] = [
+  filesAtOnce(100_000),
+  listingMany("ls", 80, ""),
+  listingMany("ls without sizes and types", 60, "&size=false&resolve-type=false"),
+];
 
 /** Many small calls. */
 export const small: readonly Work[] = [
@@ -238,6 +273,7 @@ const listing = (name: string, each: number, path: (cid: string) => string): Wor
   name: `${name} of 5,000 entries`,
   aim: "1.5 x Kubo",
   unit: "entries/s",
+  isList: true,
   amount: () => calls.lists * calls.files,
   async prepare({ url }) {
     const upload = files(calls.files, SMALL_BYTES, LISTED, "tree");
@@ -258,6 +294,7 @@ export const lists: readonly Work[] = [
     name: "pin/ls",
     aim: "1.5 x Kubo",
     unit: "pins/s",
+    isList: true,
     amount: ({ entries }) => calls.lists * entries,
     async prepare({ url, entries }) {
       await exchange(url, `${api}/add?progress=false`, files(entries, SMALL_BYTES, LISTED + 1));
