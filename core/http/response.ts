@@ -341,9 +341,12 @@ export class Response implements HttpResponse {
   #trailerNames(): string[] {
     const { trailers, trailer_names } = this;
     const own = typeof trailers === "function" ? (trailer_names ?? []) : Object.keys(trailers ?? {});
-    const header = String(namedValue(this.headers, "Trailer") ?? "").split(",");
-    const named = header.map((name) => name.trim()).filter((name) => name !== "");
-    return [...new Set([...own, ...named].map(wireName))];
+    const header = namedValue(this.headers, "Trailer");
+    if (header === undefined) return own.map(wireName);
+    const named = String(header)
+      .split(",")
+      .map((name) => name.trim());
+    return [...new Set([...own, ...named.filter((name) => name !== "")].map(wireName))];
   }
 
   #addTrailers(): void {

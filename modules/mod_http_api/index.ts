@@ -118,10 +118,11 @@ export default function load(module: ApiModule, { required = false, trusted = fa
 
 /** Who needs no token, by the name that is asked for and by the address of the connection; and how long callers may pause. */
 function callersIn(module: ApiModule): Pick<ApiSettings, "hosts" | "relays" | "uploadPause"> {
+  const trusted = module.get_option_array("api_trusted_callers") ?? [];
   return {
     uploadPause: module.get_option_period("api_upload_pause"),
     hosts: new Set(module.get_option_array("api_hosts")?.map((name) => name.toLowerCase())),
-    relays: addressesOf(module.get_option_array("api_trusted_callers") ?? [], "api_trusted_callers"),
+    ...(trusted.length > 0 && { relays: addressesOf(trusted, "api_trusted_callers") }),
   };
 }
 

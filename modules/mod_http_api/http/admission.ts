@@ -41,6 +41,9 @@ export interface GateSettings {
 export interface Visit {
   readonly request: HttpRequest;
   readonly settings: GateSettings;
+  /** Those of the settings, as they are for this request. */
+  readonly tokens: readonly Token[];
+  readonly authorizations: readonly Authorization[] | undefined;
   /** Percent-decoded, but not normalized. */
   readonly path: string;
   /** The same without the base: what tokens are for. */
@@ -91,17 +94,18 @@ export function visit(
   const cors = new Cors(request, settings.headers(), { authorized, methods });
   const path = decoded(request.url.raw_path);
   const components = rest?.split("/");
-  const caller = callerOf(request, settings);
+  const caller = callerOf(request, tokens, authorizations);
   // One of the options goes on, whatever it looks like.
-  const held = typeof caller === "object" ? undefined : settings.serverTokens?.identify(request, { basic: true });
+  const held = typeof caller === "object" ? undefined : serverTokens?.identify(request, { basic: true });
   const { base = "" } = settings;
   const place = path.startsWith(base) ? path.slice(base.length) : path;
-  return { request, settings, path, place, caller, held, components, methods, cors };
+  return { request, settings, tokens, authorizations, path, place, caller, held, components, methods, cors };
 }
 
 function callerOf(
   { headers: { authorization } }: HttpRequest,
-  { tokens, authorizations = [] }: GateSettings,
+  tokens: readonly Token[],
+  authorizations: readonly Authorization[] = [],
 ): Visit["caller"] {
   if (tokens.length === 0 && authorizations.length === 0) return undefined;
   const token = tokens.length === 0 ? undefined : presented(authorization, tokens);
@@ -111,6 +115,7 @@ function callerOf(
 
 /** Percent-decodes a path; malformed escapes are kept as they are. */
 function decoded(raw: string): string {
+  if (!raw.includes("%")) return raw;
   return raw.replace(/(?:%[0-9a-f]{2})+/gi, (escapes) => {
     try {
       return decodeURIComponent(escapes);
@@ -121,6 +126,7 @@ function decoded(raw: string): string {
 }
 
 function cleanPath({ path, request, settings }: Visit): ResponseFields | undefined {
+  if (path.startsWith("/") && !path.includes("//") && !path.includes("/.")) return undefined;
   const kept: string[] = [];
   for (const component of path.split("/")) {
     if (component === "..") kept.pop();
@@ -172,8 +178,8 @@ const anyCommand: TokenNeed = { kind: "rpc-any" };
 
 /** Where the config has API.Authorizations, nobody learns anything without a secret, not even by a preflight. */
 function authorized(visit: Visit): ResponseFields | undefined {
-  const { settings, caller, held, place } = visit;
-  if (settings.authorizations === undefined || held !== undefined || isTrusted(visit)) return undefined;
+  const { authorizations, caller, held, place } = visit;
+  if (authorizations === undefined || held !== undefined || isTrusted(visit)) return undefined;
   if (typeof caller !== "object") return plain(403, denied);
   return isAuthorization(caller) && !opens(caller, place) ? plain(403, denied) : undefined;
 }
@@ -239,7 +245,7 @@ const strangers =
   "whatever token they have";
 
 /** Refuses requests from web pages of other origins, also if only the user agent reveals that a browser sent them. */
-function browserAllowed({ request, settings, cors }: Visit): ResponseFields | undefined {
+function browserAllowed({ request, tokens, cors }: Visit): ResponseFields | undefined {
   const { origin = "", referer = "", user_agent: agent = "", sec_fetch_site: site } = request.headers;
   const isPost = request.method === "POST";
   const isStranger =
@@ -247,7 +253,7 @@ function browserAllowed({ request, settings, cors }: Visit): ResponseFields | un
     (referer !== "" && !cors.lists(originOf(referer))) ||
     (isPost && origin === "" && referer === "" && agent.startsWith("Mozilla") && !agent.includes("Electron")) ||
     (site?.toLowerCase() === "cross-site" && origin === "");
-  const why = settings.tokens.length > 0 ? strangers : "";
+  const why = tokens.length > 0 ? strangers : "";
   return isStranger ? plain(403, `403 - Forbidden${why}`, cors.headers()) : undefined;
 }
 

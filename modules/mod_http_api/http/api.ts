@@ -22,7 +22,7 @@ import type { Table } from "../rpc/table.ts";
 import { type GateSettings, pass, refusalAnswer, type Visit, visit } from "./admission.ts";
 import { commandTrace } from "./command_trace.ts";
 import { waitingList } from "./config_waits.ts";
-import { type Cors, copiedHeaders } from "./cors.ts";
+import { type ConfiguredHeaders, type Cors, copiedHeaders } from "./cors.ts";
 import type { CommandFigures } from "./figures.ts";
 import { KeptAnswers } from "./kept_answers.ts";
 import { plain, respond, serverHeaders } from "./respond.ts";
@@ -54,6 +54,11 @@ const partLimits = { parts: Number.POSITIVE_INFINITY, header_bytes: 64 * 1024 };
 export class Api {
   readonly #settings: ApiSettings;
   readonly #kept = new KeptAnswers();
+  /** Of every answer, as long as the configuration has the same headers. */
+  #common: { readonly configured: ConfiguredHeaders | undefined; readonly headers: ResponseHeaders } = {
+    configured: undefined,
+    headers: {},
+  };
 
   constructor(settings: ApiSettings) {
     this.#settings = settings;
@@ -115,6 +120,15 @@ export class Api {
     }
   }
 
+  #commonHeaders(): ResponseHeaders {
+    const configured = this.#settings.headers();
+    if (this.#common.configured !== configured) {
+      const { traits } = this.#settings.table.level;
+      this.#common = { configured, headers: serverHeaders(copiedHeaders(configured), traits) };
+    }
+    return this.#common.headers;
+  }
+
   #lacking(token: PresentedToken | undefined, need: TokenNeed, cors: Cors): ResponseFields {
     return refusalAnswer((this.#settings.serverTokens as Tokens).lacks(token as PresentedToken, need), cors);
   }
@@ -122,7 +136,7 @@ export class Api {
   #run(run: Run, parsed: Parsed, base: ResponseHeaders): Promise<ResponseFields> | ResponseFields {
     const { table, log, figures, fault, node, operator } = this.#settings;
     const { entry, path, options } = parsed;
-    const headers = { ...serverHeaders(copiedHeaders(this.#settings.headers()), table.level.traits), ...base };
+    const headers = { ...this.#commonHeaders(), ...base };
     const refuse = (message: string) => {
       run.over();
       return plain(400, message, headers);

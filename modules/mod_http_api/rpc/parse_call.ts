@@ -73,7 +73,7 @@ export async function parse(
   { semicolons, uris = false }: ParseOptions = {},
 ): Promise<Parsed> {
   const values: Value[] = argument === undefined ? [] : [argument];
-  const flags = sort(node, pairsOf(query, semicolons), values);
+  const flags = query === "" ? noFlags : sort(node, pairsOf(query, semicolons), values);
   const { entry } = node;
   const declared = isCommand(entry) ? entry.arguments : [];
   const isMultipart = checkBody(body.type);
@@ -94,6 +94,8 @@ export async function parse(
   const assigned = assign(declared, values, uris);
   return { path: node.path, entry, arguments: assigned, options, given, queried, files, hasBody: isMultipart };
 }
+
+const noFlags: ReadonlyMap<string, readonly string[]> = new Map();
 
 /** Splits the query: appends values of `arg` to `values` and returns known flags by long name. */
 function sort(node: TableNode, pairs: Iterable<[string, Value]>, values: Value[]): Map<string, string[]> {
@@ -122,6 +124,7 @@ function sort(node: TableNode, pairs: Iterable<[string, Value]>, values: Value[]
 
 /** True for a multipart body; any other body is ignored. @throws Refusal for a malformed multipart type */
 function checkBody(text: string): boolean {
+  if (text === "") return false;
   const { type, parameters, fault } = parseMediaType(text);
   if (type !== "multipart/form-data") return false;
   if (fault !== undefined) throw new Refusal("request Content-Type isn't multipart/form-data");
@@ -144,10 +147,22 @@ function typed(node: TableNode, flags: ReadonlyMap<string, readonly string[]>): 
     if (type === "list") options[name] = given;
     else options[name] = refuse(() => convert(type, given[0] as string, name));
   }
-  for (const { name, option } of node.options.values()) {
-    if (option.default !== undefined) options[name] ??= option.default;
-  }
+  const defaults = defaultsOf(node);
+  for (const name in defaults) options[name] ??= defaults[name];
   return options;
+}
+
+const knownDefaults = new WeakMap<TableNode, Readonly<Record<string, unknown>>>();
+
+/** Of all options that have one, by long name. */
+function defaultsOf(node: TableNode): Readonly<Record<string, unknown>> {
+  let defaults = knownDefaults.get(node);
+  if (defaults === undefined) {
+    const all = [...node.options.values()].filter(({ option }) => option.default !== undefined);
+    defaults = Object.fromEntries(all.map(({ name, option }) => [name, option.default]));
+    knownDefaults.set(node, defaults);
+  }
+  return defaults;
 }
 
 function refuse<T>(run: () => T): T {

@@ -381,9 +381,18 @@ export function initialConfig(): Document {
   return config;
 }
 
+const known = new Map<ConfigPath, readonly string[]>();
+
+/** The names in a path: split once, as some keys are looked up for each request. */
+function namesAlong(path: ConfigPath): readonly string[] {
+  let names = known.get(path);
+  if (names === undefined) known.set(path, (names = path.split(".")));
+  return names;
+}
+
 /** The value of a decoded document; keys that were left out are zero. */
 export function valueAt<P extends ConfigPath>(document: Document, path: P): ConfigValue<P> {
   let value: unknown = document;
-  for (const name of path.split(".")) value = isObject(value) ? value[name] : undefined;
+  for (const name of namesAlong(path)) value = isObject(value) ? value[name] : undefined;
   return (value ?? configKeys[path].kind.zero) as ConfigValue<P>;
 }
