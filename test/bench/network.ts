@@ -99,7 +99,8 @@ async function play(
     await using line = delay === 0 ? undefined : await LongLine.open(portIn(giving.address), delay / 2);
     const address = line === undefined ? giving.address : giving.address.replace(portPattern, `$1${line.port}`);
     const connect = median(await taking.ask("connect", { address, times: dials }));
-    const ping = median((await taking.ask("ping", { address, times: echoes })).slice(echoes / 4));
+    const pings = await taking.ask("ping", { address, times: echoes });
+    const ping = median(pings.slice(pings.length / 4));
     latencies.set(kind, [...(latencies.get(kind) ?? []), { connect, ping }]);
     for (const [at, [work, byKind]] of [...samples].entries()) {
       const sample = await measure(giving, taking, work, 10 * round + at).catch((error: Error) => {

@@ -1,45 +1,33 @@
 /** A line that is long: what goes through it comes out later, in either direction. */
+import { type ChildProcess, fork } from "node:child_process";
 import { once } from "node:events";
-import { connect, createServer, type Server, type Socket } from "node:net";
+import { fileURLToPath } from "node:url";
 
+/** A process of its own: what the measuring process does meanwhile holds nothing up. */
 export class LongLine implements AsyncDisposable {
-  readonly #server: Server;
-  readonly #sockets = new Set<Socket>();
+  readonly port: number;
+  readonly #child: ChildProcess;
 
-  private constructor(to: number, milliseconds: number) {
-    this.#server = createServer({ noDelay: true }, (client) => {
-      const server = connect({ port: to, host: "127.0.0.1", noDelay: true });
-      this.#carry(client, server, milliseconds);
-      this.#carry(server, client, milliseconds);
-    });
+  private constructor(child: ChildProcess, port: number) {
+    this.#child = child;
+    this.port = port;
   }
 
   /** To a port of loopback; `milliseconds` each way. */
   static async open(to: number, milliseconds: number): Promise<LongLine> {
-    const line = new LongLine(to, milliseconds);
-    line.#server.listen(0, "127.0.0.1");
-    await once(line.#server, "listening");
-    return line;
+    const program = fileURLToPath(new URL("line_process.ts", import.meta.url));
+    const child = fork(program, [String(to), String(milliseconds)], { execArgv: [] });
+    const [port] = (await once(child, "message")) as [number];
+    return new LongLine(child, port);
   }
 
-  get port(): number {
-    return (this.#server.address() as { port: number }).port;
+  get pid(): number {
+    return this.#child.pid as number;
   }
 
   async [Symbol.asyncDispose](): Promise<void> {
-    for (const socket of this.#sockets) socket.destroy();
-    await new Promise((resolve) => this.#server.close(resolve));
-  }
-
-  /** Timers of one length go off in the order in which they were set. */
-  #carry(from: Socket, to: Socket, milliseconds: number): void {
-    this.#sockets.add(from);
-    from.on("data", (piece) => void setTimeout(() => to.writable && to.write(piece), milliseconds));
-    from.on("end", () => void setTimeout(() => to.end(), milliseconds));
-    from.on("error", () => undefined);
-    from.on("close", () => {
-      this.#sockets.delete(from);
-      setTimeout(() => to.destroy(), milliseconds);
-    });
+    const exited = once(this.#child, "exit");
+    this.#child.disconnect();
+    await exited;
   }
 }

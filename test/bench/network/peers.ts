@@ -5,6 +5,7 @@ import { mkdir } from "node:fs/promises";
 import { join } from "node:path";
 import { fileURLToPath } from "node:url";
 import { heliaProgram } from "#test/support/network/helia.ts";
+import { startKubo } from "./kubo_peer.ts";
 
 /** What a process is asked to do; each answer is one value, times are in milliseconds. */
 export interface Requests {
@@ -27,7 +28,15 @@ export interface Kind {
 type Answer = { readonly value: unknown } | { readonly error: string };
 
 /** A process that listens at `address`. */
-export class Peer {
+export interface Peer {
+  readonly pid: number;
+  readonly address: string;
+  ask<K extends keyof Requests>(request: K, parts: Parameters<Requests[K]>[0]): Promise<ReturnType<Requests[K]>>;
+  stop(): Promise<void>;
+}
+
+/** A process of Node.js that does what it is asked, and ends with this one. */
+class NodePeer implements Peer {
   readonly pid: number;
   readonly address: string;
   readonly #child: ChildProcess;
@@ -39,14 +48,14 @@ export class Peer {
   }
 
   /** `flags` name the program; `cwd` is where its packages are. */
-  static async start(flags: readonly string[], folder: string, cwd?: string): Promise<Peer> {
+  static async start(flags: readonly string[], folder: string, cwd?: string): Promise<NodePeer> {
     await mkdir(folder);
     const child = spawn(process.execPath, flags, {
       cwd,
       env: { ...process.env, BENCH_FOLDER: folder, BENCH_CONTENT: import.meta.resolve("../../support/content.ts") },
       stdio: ["ignore", "ignore", "inherit", "ipc"],
     });
-    return new Peer(child, (await answerOf(child)) as string);
+    return new NodePeer(child, (await answerOf(child)) as string);
   }
 
   async ask<K extends keyof Requests>(request: K, parts: Parameters<Requests[K]>[0]): Promise<ReturnType<Requests[K]>> {
@@ -79,18 +88,24 @@ const flags = ["--max-semi-space-size=2", "--conditions=source"];
 
 const own = (name: string, file: string): Kind => ({
   name,
-  start: (folder) => Peer.start([...flags, programAt(file)], folder),
+  start: (folder) => NodePeer.start([...flags, programAt(file)], folder),
 });
 
 /** Those that are there; the first is this project's. */
-export function kinds({ HELIA: helia } = process.env): readonly Kind[] {
-  const all = [own("modhost", "modhost_peer.ts"), own("TCP + hash", "tcp_peer.ts")];
-  if (helia === undefined) return all;
-  const start = async (folder: string) => {
-    const source = await heliaProgram(new URL("helia_peer.mjs", import.meta.url));
-    return Peer.start(["--input-type=module", "--eval", source], folder, helia);
-  };
-  return [...all, { name: "helia", start }];
+export function kinds({ HELIA: helia, KUBO: kubo } = process.env): readonly Kind[] {
+  const all = [
+    own("modhost", "modhost_peer.ts"),
+    own("a bare libp2p stream", "libp2p_peer.ts"),
+    own("TCP + hash", "tcp_peer.ts"),
+  ];
+  if (helia !== undefined) all.push({ name: "helia", start: (folder) => startHelia(helia, folder) });
+  if (kubo !== undefined) all.push({ name: "Kubo", start: startKubo });
+  return all;
+}
+
+async function startHelia(packages: string, folder: string): Promise<Peer> {
+  const source = await heliaProgram(new URL("helia_peer.mjs", import.meta.url));
+  return NodePeer.start(["--input-type=module", "--eval", source], folder, packages);
 }
 
 /** The folder of one of the two. */

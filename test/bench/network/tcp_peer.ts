@@ -1,12 +1,10 @@
 /** The least that it can cost: bytes over a socket, with the hash of each piece made on either side. */
-import { createHash } from "node:crypto";
 import { once } from "node:events";
 import { type AddressInfo, connect, createServer, type Socket } from "node:net";
-import { keystream } from "#test/support/content.ts";
+import { Arrival, PlainContents } from "./plain_content.ts";
 import { serve, timed } from "./serve.ts";
 
-/** Content by its name: pieces as long as the chunks. */
-const contents = new Map<string, readonly Buffer[]>();
+const contents = new PlainContents();
 let to: Socket | undefined;
 
 /** A name on a line is answered with its content, a line without one is sent back. */
@@ -35,13 +33,7 @@ async function said(socket: Socket, line: string): Promise<void> {
 
 serve(String((server.address() as AddressInfo).port), {
   async add({ size, chunk, seed }) {
-    const whole = Buffer.concat([...keystream(size, seed)]);
-    const pieces = Array.from({ length: Math.ceil(size / chunk) }, (_, at) =>
-      whole.subarray(at * chunk, (at + 1) * chunk),
-    );
-    for (const piece of pieces) createHash("sha256").update(piece).digest();
-    contents.set(`${seed}/${chunk}`, pieces);
-    return `${seed}/${chunk}`;
+    return contents.add(size, chunk, seed);
   },
   async connect({ address, times }) {
     return timed(times, async () => {
@@ -54,29 +46,12 @@ serve(String((server.address() as AddressInfo).port), {
     return timed(times, () => said(socket, `${"x".repeat(31)}\n`));
   },
   async read({ name, size }) {
-    const chunk = Number(name.split("/")[1]);
     const socket = to as Socket;
-    let left = size;
-    let held = 0;
-    let hash = createHash("sha256");
-    const { promise, resolve } = Promise.withResolvers<null>();
-    const take = (bytes: Buffer) => {
-      for (let at = 0; at < bytes.length; ) {
-        const part = bytes.subarray(at, at + chunk - held);
-        hash.update(part);
-        at += part.length;
-        held += part.length;
-        left -= part.length;
-        if (held < chunk && left > 0) continue;
-        hash.digest();
-        hash = createHash("sha256");
-        held = 0;
-      }
-      if (left === 0) resolve(null);
-    };
+    const arrival = new Arrival(name, size);
+    const take = (bytes: Buffer) => arrival.take(bytes);
     socket.on("data", take);
     socket.write(`${name}\n`);
-    await promise;
+    await arrival.all;
     socket.off("data", take);
     return null;
   },
