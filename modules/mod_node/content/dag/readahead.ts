@@ -13,6 +13,8 @@ const MAX_BLOCK_BYTES = 2 * 1024 * 1024;
 const FAR_MS = 5;
 /** Times the usual that a reader asks for ahead of what comes from afar, at most. */
 const MAX_REACH = 8;
+/** Part of what a reader asks for at a time by which a rate can be told. */
+const MEASURED_PART = 1 / 2;
 /** What is left of a reach when blocks come more slowly for once. */
 const FALL = 3 / 4;
 /** Part of what all may hold that such readers leave to others. */
@@ -31,6 +33,8 @@ const left = new FinalizationRegistry<Held>((held) => {
 
 interface Asked<T> {
   readonly coming: T | Promise<T>;
+  /** What a promise has resolved with. */
+  came?: T;
   bytes: number;
 }
 
@@ -43,7 +47,7 @@ export class Readahead<K, T> {
   readonly #now: () => number;
   /** Milliseconds that the quickest block took from when it was asked for. */
   #least = Number.POSITIVE_INFINITY;
-  /** What has come since then. */
+  /** What has come behind the first block since the reach was set, and when that one came. */
   #came: { bytes: number; since: number | undefined } = { bytes: 0, since: undefined };
   #reach = 1;
   /** Bytes of the longest so far. */
@@ -110,6 +114,7 @@ export class Readahead<K, T> {
         const length = this.#lengthOf(value);
         this.#longest = Math.max(this.#longest, length, 1);
         this.#measure(length, began);
+        asked.came = value;
         if (this.#asked.get(key) === asked) this.#charge(asked, length);
       },
       () => {},
@@ -128,6 +133,11 @@ export class Readahead<K, T> {
   held(key: K): T | undefined {
     const coming = this.#asked.get(key)?.coming;
     return coming instanceof Promise ? undefined : coming;
+  }
+
+  /** What had to be waited for, and has come. */
+  came(key: K): T | undefined {
+    return this.#asked.get(key)?.came;
   }
 
   /** What was asked for, or is held; from now on it is the reader's own. */
@@ -153,17 +163,23 @@ export class Readahead<K, T> {
     this.#asked.set(key, asked);
   }
 
-  /** A block has come: sets the reach once so many bytes have that a rate can be told. */
+  /**
+   * A block has come: sets the reach once so many bytes have that a rate can be told. The time until the first of them is no part of
+   * it, or a reader would have to try each rate before it asked for the next.
+   */
   #measure(bytes: number, asked: number): void {
     const now = this.#now();
-    this.#came.since ??= asked;
     this.#least = Math.min(this.#least, now - asked);
+    if (this.#came.since === undefined) {
+      this.#came.since = now;
+      return;
+    }
     this.#came.bytes += bytes;
-    if (this.#came.bytes < this.#usualBytes * this.#reach) return;
+    if (this.#came.bytes < this.#usualBytes * this.#reach * MEASURED_PART) return;
     const onTheWay = this.#least < FAR_MS ? 0 : (this.#came.bytes / (now - this.#came.since)) * this.#least;
     const reach = Math.max((2 * onTheWay) / this.#usualBytes, FALL * this.#reach);
     this.#reach = Math.min(MAX_REACH, Math.max(1, reach));
-    this.#came = { bytes: 0, since: now };
+    this.#came = { bytes: 0, since: undefined };
   }
 
   #register(): void {

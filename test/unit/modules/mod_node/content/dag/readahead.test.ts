@@ -51,7 +51,7 @@ test("what was read already is held within the same bound, and is there at once"
 });
 
 /** A reader that asks for as much ahead as is worth it, of blocks that come after `far` ms over a line of `rate` bytes a ms. */
-async function reachOf(far: number, rate: number): Promise<number> {
+async function reachOf(far: number, rate: number, blocks = 400): Promise<number> {
   const block = mebibyte / 4;
   let now = 0;
   const ahead = new Readahead<number, { readonly length: number }>(
@@ -61,7 +61,7 @@ async function reachOf(far: number, rate: number): Promise<number> {
   );
   const coming: { at: number; come(value: { readonly length: number }): void }[] = [];
   let isFreeAt = 0;
-  for (let asked = 0, taken = 0; taken < 400; taken += 1) {
+  for (let asked = 0, taken = 0; taken < blocks; taken += 1) {
     for (; asked - taken < 8 * ahead.reach; asked += 1) {
       const { promise, resolve } = Promise.withResolvers<{ readonly length: number }>();
       assert.ok(ahead.ask(asked, block, () => promise));
@@ -81,6 +81,7 @@ async function reachOf(far: number, rate: number): Promise<number> {
 test("a reader asks for more ahead of what comes quickly from far away, and not of what is near or comes over a slow line", async () => {
   const perMs = mebibyte / 1000;
   assert.ok((await reachOf(60, 100 * perMs)) > 5, "6 MiB are on the way");
+  assert.ok((await reachOf(60, 100 * perMs, 8)) > 5, "the first few tell it");
   assert.equal(await reachOf(60, 5 * perMs), 1);
   assert.equal(await reachOf(1, 1000 * perMs), 1);
 });

@@ -92,6 +92,32 @@ for (const { blocks, chunker, size, most } of waited) {
   });
 }
 
+for (const settings of [{}, { rawLeaves: true, version: 1 as const }]) {
+  test(`while the last block below a node is waited for, those below the next are asked for: ${JSON.stringify(settings)}`, async () => {
+    const trees = new Trees();
+    const cid = (await trees.add({ f: content }, settings)).get("f") as CID;
+    const root = unixfsNode(cid, await trees.read(cid));
+    assert.ok(root);
+    const leavesBelow = async (index: number) =>
+      decodePb(await trees.read(root.links[index]?.cid as CID)).links.map((link) => String(link.cid));
+    const [below, next] = [await leavesBelow(0), await leavesBelow(1)];
+    trees.asked.length = 0;
+    const last = Promise.withResolvers<void>();
+    const asked = Promise.withResolvers<void>();
+    const slow: ReadBlock = async (wanted) => {
+      const block = await trees.read(wanted);
+      if (String(wanted) === below.at(-1)) await last.promise;
+      if (String(wanted) === next[7]) asked.resolve();
+      return block;
+    };
+    const reading = Array.fromAsync(readFile(root, slow));
+    await asked.promise;
+    last.resolve();
+    assert.ok(Buffer.concat(await reading).equals(content));
+    assert.equal(new Set(trees.asked).size, trees.asked.length, "each once");
+  });
+}
+
 describe("large blocks that are at hand", () => {
   const size = 4_000_000;
 
