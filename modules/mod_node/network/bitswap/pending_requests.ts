@@ -34,9 +34,12 @@ export type Expectation = "asked" | "withdrawn" | "never";
 
 /** Requests of one peer, of either kind: implementations keep as many. */
 const MAX_REQUESTS = 1024;
-/** Blocks and estimated bytes on their way from one peer: the rest may come from others. */
-const MAX_BLOCKS_IN_FLIGHT = 512;
-const MAX_BYTES_IN_FLIGHT = 8 * 1024 * 1024;
+/**
+ * Blocks and estimated bytes on their way from one peer: the rest may come from others. As many bytes as the widest window of a
+ * stream lets it send, and of small blocks nearly as many as it may be asked for.
+ */
+const MAX_BLOCKS_IN_FLIGHT = 896;
+const MAX_BYTES_IN_FLIGHT = 16 * 1024 * 1024;
 /** Cancelled requests that are remembered: their blocks may be on their way. */
 const MAX_CANCELLED = 2048;
 
