@@ -171,6 +171,7 @@ async function largeTree(url: string): Promise<string> {
 
 const listingMany = (name: string, each: number, query: string): Work => ({
   name: `${name} of ${MANY_ENTRIES.toLocaleString("en")} entries, sharded`,
+  aim: "1.5 x Kubo",
   unit: "entries/s",
   isList: true,
   amount: () => MANY_ENTRIES,
