@@ -98,6 +98,7 @@ async function buildProgram(folder, placeOf) {
       { name: "places", setup: (build) => keepPlaces(build, placeOf) },
       { name: "late types", setup: loadTypesLate },
       { name: "no callers", setup: leaveCallers },
+      { name: "late lines", setup: askForLinesLate },
     ],
     write: false,
   });
@@ -147,6 +148,21 @@ function loadTypesLate({ onLoad }) {
  */
 function leaveCallers({ onLoad }) {
   onLoad({ filter: /[\\/]pino[\\/]lib[\\/]caller\.js$/ }, () => ({ contents: "module.exports = () => [];" }));
+}
+
+/** Depd notes the line of each caller for warnings that are hardly ever given, and asks for it when it gives one: see `leaveCallers`. */
+function askForLinesLate({ onLoad }) {
+  const late = [
+    ["line = callSite.getLineNumber()", "line = { get: () => callSite.getLineNumber() }"],
+    ["colm = callSite.getColumnNumber()", "colm = { get: () => callSite.getColumnNumber() }"],
+    ["[file, line, colm]", "Object.defineProperties([file], { 1: line, 2: colm })"],
+  ];
+  onLoad({ filter: /[\\/]depd[\\/]index\.js$/ }, ({ path }) => {
+    const text = readFileSync(path, "utf8");
+    if (late.some(([asked]) => text.split(asked).length !== 2))
+      throw new Error(`${path} is not as it was: see when it asks for lines`);
+    return { contents: late.reduce((made, [asked, given]) => made.replace(asked, given), text), loader: "js" };
+  });
 }
 
 function besideProgram(file) {
