@@ -35,16 +35,22 @@ interface Paged {
 }
 
 /** Sends the page, without headers that cannot be sent. */
-export function sendPage({ service, request, response, http2, gone }: Paged, page: Page, event: HttpErrorEvent): void {
+export function sendPage(exchange: Paged, page: Page, event: HttpErrorEvent): void {
+  const { request, response, gone } = exchange;
   if (gone) return;
-  const { log } = service.environment;
   // What failed once may well be answered the next time.
   if (event.code >= 500) response.headers.cache_control = "no-store";
-  for (const error of withoutUnsendable(response.headers, http2))
-    log.error("The page of request %s goes out without a header: %s", request.id, error.message);
   try {
     response.write(page);
   } catch (error) {
+    const { log } = exchange.service.environment;
+    const reasons = withoutUnsendable(response.headers, exchange.http2);
+    for (const { message } of reasons)
+      log.error("The page of request %s goes out without a header: %s", request.id, message);
+    if (reasons.length > 0) {
+      sendPage(exchange, page, event);
+      return;
+    }
     log.error("The page of request %s cannot be sent: %s", request.id, reasonOf(error));
     response.headers = {};
     response.write(plainPage(response, event));

@@ -2,15 +2,28 @@ import Koa from "koa";
 
 const { request } = new Koa();
 
+/** Accept headers whose choice is remembered: most clients send what others sent before. */
+const MAX_REMEMBERED = 500;
+const MAX_REMEMBERED_LENGTH = 300;
+
 /**
- * The type that a client prefers, by its Accept header: one of `types` ("html", "json", "text", ...), the first of
+ * Tells the type that a client prefers, by its Accept header: one of `types` ("html", "json", "text", ...), the first of
  * them when it has no preference or accepts none. Koa's own choice, without a context.
  */
-export function preferredType<T extends string>(accept: string | undefined, types: readonly [T, ...T[]]): T {
-  if (accept === undefined) return types[0];
-  const asked: Koa.Request = Object.assign(Object.create(request), { req: { headers: { accept } } });
-  const chosen = asked.accepts(...types);
-  return types.find((type) => type === chosen) ?? types[0];
+export function preferredType<T extends string>(...types: readonly [T, ...T[]]): (accept: string | undefined) => T {
+  const known = new Map<string, T>();
+  return (accept) => {
+    if (accept === undefined) return types[0];
+    let type = known.get(accept);
+    if (type === undefined) {
+      const asked: Koa.Request = Object.assign(Object.create(request), { req: { headers: { accept } } });
+      const chosen = asked.accepts(...types);
+      type = types.find((one) => one === chosen) ?? types[0];
+      if (known.size >= MAX_REMEMBERED) known.clear();
+      if (accept.length <= MAX_REMEMBERED_LENGTH) known.set(accept, type);
+    }
+    return type;
+  };
 }
 
 /**

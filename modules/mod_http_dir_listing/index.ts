@@ -20,12 +20,13 @@ const formats = {
   json: { type: "application/json; charset=utf-8", render: jsonListing },
   text: { type: "text/plain; charset=utf-8", render: textListing },
 } as const;
+const formatFor = preferredType("html", "json", "text");
 
 export default function load(module: Module): void {
   module.hook("directory-index", async (event: DirectoryIndexEvent) => {
     const { response } = event;
     try {
-      const format = formats[preferredType(event.request.headers.accept, ["html", "json", "text"])];
+      const format = formats[formatFor(event.request.headers.accept)];
       const page = await listing(event, format.render);
       response.headers.content_type = format.type;
       addVary(response.headers, "Accept");

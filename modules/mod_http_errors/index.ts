@@ -10,12 +10,15 @@ import { sentences } from "./sentences.ts";
 export { options };
 export const global = true;
 
-/** The forms of a page, the one that clients without a preference get first. */
-const forms: Readonly<Record<"html" | "json" | "text", { type: string; make: (text: ErrorText) => string }>> = {
-  html: { type: "text/html", make: htmlPage },
-  json: { type: "application/json", make: jsonPage },
-  text: { type: "text/plain", make: textPage },
+type FormName = "html" | "json" | "text";
+
+const forms: Readonly<Record<FormName, { type: string; make: (text: ErrorText) => string }>> = {
+  html: { type: "text/html; charset=utf-8", make: htmlPage },
+  json: { type: "application/json; charset=utf-8", make: jsonPage },
+  text: { type: "text/plain; charset=utf-8", make: textPage },
 };
+/** Clients without a preference get the first. */
+const formFor = preferredType<FormName>("html", "json", "text");
 
 export default function load(module: Module): void {
   const detailed = module.get_option_boolean("http_errors_detailed") ?? false;
@@ -23,19 +26,34 @@ export default function load(module: Module): void {
     module.get_option_string("http_errors_default_message") ?? options.http_errors_default_message.default;
   const own = module.get_option_object("http_errors_messages") ?? {};
 
+  /** What a page says that tells nothing of its request. */
+  const plain = (code: number): ErrorText => ({
+    code,
+    phrase: status_codes[code] ?? `Code ${code}`,
+    sentence: String(own[code] ?? sentences[code] ?? fallback),
+    message: undefined,
+    id: undefined,
+    detail: undefined,
+  });
+  /** Pages that are the same for all requests, by form and code. */
+  const made = new Map<FormName, Map<number, string>>();
+
+  const plainPage = (form: FormName, code: number): string => {
+    let pages = made.get(form);
+    if (pages === undefined) made.set(form, (pages = new Map()));
+    let page = pages.get(code);
+    if (page === undefined) pages.set(code, (page = forms[form].make(plain(code))));
+    return page;
+  };
+
   const page = ({ code, message, error, request, response }: HttpErrorEvent): string => {
-    const text = {
-      code,
-      message,
-      phrase: status_codes[code] ?? `Code ${code}`,
-      sentence: String(own[code] ?? sentences[code] ?? fallback),
-      id: code >= 500 ? request?.id : undefined,
-      detail: detailed && error !== undefined ? stackOf(error) : undefined,
-    };
-    const { type, make } = forms[preferredType(request?.headers.accept, ["html", "json", "text"])];
+    const form = formFor(request?.headers.accept);
     addVary(response.headers, "Accept");
-    response.headers.content_type = `${type}; charset=utf-8`;
-    return make(text);
+    response.headers.content_type = forms[form].type;
+    const id = code >= 500 ? request?.id : undefined;
+    const detail = detailed && error !== undefined ? stackOf(error) : undefined;
+    if (message === undefined && id === undefined && detail === undefined) return plainPage(form, code);
+    return forms[form].make({ ...plain(code), message, id, detail });
   };
   // Below 0, the priority of hooks that ask for none: any of them replaces the page.
   module.hook("http-error", page, -1);

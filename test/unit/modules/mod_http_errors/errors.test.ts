@@ -77,6 +77,20 @@ describe("the error page", () => {
     assert.ok(!(await server.fetch("/app/code/404")).text.includes("Request "));
   });
 
+  test("is that of its own request, whatever others were made before", async () => {
+    const asked = async (path: string, accept: string) => (await server.fetch(path, { accept })).text;
+    for (let at = 0; at < 2; at += 1) {
+      assert.match(await asked("/app/code/404", "text/html"), /^<!DOCTYPE html>.*404/s);
+      assert.match(await asked("/app/code/404", "application/json"), /^{"code":404,/);
+      assert.match(await asked("/app/code/404", "text/plain"), /^404 Not Found: /);
+      assert.match(await asked("/app/code/403", "text/plain"), /^403 Forbidden: /);
+      assert.match(await asked("/app/says", "text/plain"), /bad & 'odd'/);
+      assert.equal((await asked("/app/code/400", "text/plain")).includes("odd"), false);
+      assert.notEqual(await asked("/app/code/500", "text/plain"), await asked("/app/code/500", "text/plain"));
+      assert.match((await detailed.fetch("/app/code/404", { accept: "text/plain" })).text, /Lost & found/);
+    }
+  });
+
   test("is JSON where the client prefers it", async () => {
     const asked = async (path: string, accept: string) => server.fetch(path, { accept });
     const { headers, text } = await asked("/app/says", "application/json");

@@ -226,7 +226,7 @@ export const requestTargets: readonly Target[] = [
   target("forwarding", HEAD, values, (text) =>
     [legacy, current].map((proxies) => proxies.client("127.0.0.1", false, forwarding(text))),
   ),
-  target("accepted types", HEAD, values, (text) => preferredType(text, ["html", "json"])),
+  target("accepted types", HEAD, values, (text) => preferredType("html", "json")(text)),
   target("tokens", HEAD, values, (text) => [readAuthorization(text), contains_token(text, "upgrade")]),
   target("header fields", HEAD, { lines: (size) => size }, (size) => {
     const raw = Array.from({ length: size / 2 }, (_, at) => (at % 2 === 0 ? `a${at % 64}` : "b"));
