@@ -5,6 +5,7 @@ import { ModhostError } from "../util/errors.ts";
 import { bytesTaken } from "./patches/node/bytes_taken.ts";
 import type { Flow, ProgressWatch } from "./progress.ts";
 import type { WebsocketLimits } from "./settings.ts";
+import { frameOf } from "./websocket_frame.ts";
 import { WebsocketTurns } from "./websocket_turns.ts";
 
 /** Reading from the client pauses when so many messages, or bytes, wait for the handler. */
@@ -46,6 +47,8 @@ export class Connection implements WebSocketConnection {
   readonly closed: Promise<WebSocketClosed>;
   readonly #ws: WebSocket;
   readonly #socket: Socket;
+  /** Messages go through the library, which may be compressing others. */
+  readonly #isCompressed: boolean;
   readonly #limits: WebsocketLimits;
   readonly #watch: ProgressWatch;
   /** Received and not yet taken by the handler. */
@@ -75,6 +78,7 @@ export class Connection implements WebSocketConnection {
   constructor(ws: WebSocket, socket: Socket, limits: WebsocketLimits, watch: ProgressWatch) {
     this.#ws = ws;
     this.#socket = socket;
+    this.#isCompressed = ws.extensions !== "";
     this.#limits = limits;
     this.#watch = watch;
     const { promise, resolve } = Promise.withResolvers<WebSocketClosed>();
@@ -121,7 +125,7 @@ export class Connection implements WebSocketConnection {
     this.#sent += message.length;
     const place = ++this.#sentMessages;
     let settle: ((error: Error | null | undefined) => void) | undefined;
-    this.#ws.send(message, (error) => {
+    this.#write(message, (error) => {
       this.#leftMessages = Math.max(this.#leftMessages, place);
       settle?.(error);
       if (this.#ws.bufferedAmount === 0) this.#unwatch();
@@ -133,6 +137,12 @@ export class Connection implements WebSocketConnection {
     const { promise, resolve, reject } = Promise.withResolvers<void>();
     settle = (error) => (error ? reject(this.#gone()) : resolve());
     return quietly(promise);
+  }
+
+  #write(message: string | Uint8Array, left: (error: Error | null | undefined) => void): void {
+    const frame = this.#isCompressed ? undefined : frameOf(message);
+    if (frame === undefined) this.#ws.send(message, left);
+    else this.#socket.write(frame, left);
   }
 
   receive(): Promise<WebSocketMessage | undefined> {

@@ -40,6 +40,31 @@ describe("messages", () => {
     assert.deepEqual([closing.code, closing.wasClean], [1000, true]);
   });
 
+  test("of any length arrive whole and in order, whether or not the client takes compressed ones", async () => {
+    const lengths = [0, 1, 124, 125, 126, 127, 255, 256, 2047, 2048, 2049, 65_535, 65_536];
+    const texts = lengths.flatMap((length) => [
+      "x".repeat(length),
+      "ü".repeat(length / 2),
+      `\ud800${"y".repeat(length)}`,
+    ]);
+    const messages = texts.flatMap((text) => [text, Buffer.from(text)]);
+    const route = {
+      "WS /": async (event: WebSocketEvent) => {
+        const socket = event.accept();
+        for (const message of messages) void socket.send(message);
+        await socket.close();
+      },
+    };
+    for (const compression of [false, true]) {
+      await using host = await TestService.start({ route, websocket: { compression } });
+      using client = await SocketClient.open(host.url("/app/"));
+      for (const message of messages) {
+        const sent = typeof message === "string" ? message.toWellFormed() : message;
+        assert.deepEqual(await client.next(), sent);
+      }
+    }
+  });
+
   test("frames sent before the answer, and messages in fragments, are not lost", async () => {
     await using service = await serving();
     using connection = await RawConnection.open(service.port);
