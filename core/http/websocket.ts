@@ -68,8 +68,8 @@ export class Connection implements WebSocketConnection {
   #sentMessages = 0;
   #leftMessages = 0;
   #sending: Flow | undefined;
-  /** Nothing has arrived since the last ping. */
-  #silent = false;
+  /** Bytes that had arrived when the last ping was sent; undefined where nothing was read from the client then. */
+  #readAtPing: number | undefined;
   /** Bytes the client had taken when the last ping was queued behind other data; undefined if none was ahead of it. */
   #takenAtPing: number | undefined;
   #patience = 0;
@@ -94,9 +94,6 @@ export class Connection implements WebSocketConnection {
     });
     ws.on("close", (code, reason) => resolve(this.#over(code, reason.toString())));
     turns.share(socket);
-    socket.on("data", () => {
-      this.#silent = false;
-    });
     // Before ws reads the rest of it.
     socket.prependListener("close", () => {
       if (this.#isFull) socket.read(socket.readableLength);
@@ -235,12 +232,12 @@ export class Connection implements WebSocketConnection {
   #ping(): void {
     const taken = this.#taken();
     if (this.#takenAtPing !== undefined && taken > this.#takenAtPing) this.#patience = MAX_LATE_PINGS;
-    else if (this.#silent && this.#patience-- <= 0) {
+    else if (this.#readAtPing === this.#socket.bytesRead && this.#patience-- <= 0) {
       this.cut(`the client was silent for ${this.#limits.pingInterval} seconds after a ping`);
       return;
     }
     // While reading is paused, a pong would not be seen.
-    this.#silent = !this.#ws.isPaused;
+    this.#readAtPing = this.#ws.isPaused ? undefined : this.#socket.bytesRead;
     // With nothing queued ahead of it, the kernel takes the ping whether the client is there or not.
     this.#takenAtPing = this.#ws.bufferedAmount > 0 ? taken : undefined;
     if (this.open) this.#ws.ping();
