@@ -1,5 +1,6 @@
 import type { IncomingMessage } from "node:http";
 import { ModhostError } from "../util/errors.ts";
+import { BodyTurns } from "./body_turns.ts";
 import type { NodeRequest } from "./node_messages.ts";
 import type { Flow, ProgressWatch } from "./progress.ts";
 
@@ -129,6 +130,11 @@ export class IncomingBody {
     let queued = 0;
     let end: "complete" | "BODY_ABORTED" | "BODY_TIMEOUT" | undefined;
     let wake: (() => void) | undefined;
+    let isLeft = false;
+    const goOn = () => {
+      if (!isLeft && !turns.isOver && queued < MAX_QUEUED_BYTES && request.isPaused()) request.resume();
+    };
+    const turns = new BodyTurns(goOn);
     const finish = (how: NonNullable<typeof end>) => () => {
       end ??= how;
       wake?.();
@@ -137,8 +143,9 @@ export class IncomingBody {
       this.#received += chunk.length;
       queue.push(chunk);
       queued += chunk.length;
+      const isEnough = turns.took(chunk.length) || queued >= MAX_QUEUED_BYTES;
       // What is taken in after the answer has a bound of its own, and nobody may wait for it any more.
-      if (queued >= MAX_QUEUED_BYTES && !this.#lingering) request.pause();
+      if (isEnough && !this.#lingering) request.pause();
       wake?.();
     };
     const onEnd = finish("complete");
@@ -152,7 +159,7 @@ export class IncomingBody {
         const chunk = queue.shift();
         if (chunk !== undefined) {
           queued -= chunk.length;
-          if (queued < MAX_QUEUED_BYTES && request.isPaused()) request.resume();
+          goOn();
           yield chunk;
         } else if (end === "complete") {
           return;
@@ -166,6 +173,7 @@ export class IncomingBody {
         }
       }
     } finally {
+      isLeft = true;
       this.#watch.delete(flow);
       request.removeListener("data", onData).removeListener("end", onEnd).removeListener("close", onClose);
       if (!this.#lingering) request.pause();
