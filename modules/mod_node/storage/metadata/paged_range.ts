@@ -20,17 +20,17 @@ export async function* pagedRange(
   }
 }
 
-/** Keys that are given together: fewer than are read at once, so that whoever works on them can stop in between. */
-const GIVEN_KEYS = 1024;
+/** Keys that are read at once, and given together: few enough that whoever works on them can stop in between. */
+const KEY_PAGE = 1024;
 
 /** The same of keys alone, in pages. */
 export async function* keyPages(
   store: Pick<MetadataStore, "keys">,
   prefix: string,
 ): AsyncGenerator<readonly string[], void, undefined> {
-  let page = await store.keys({ prefix, limit: pageSize });
+  let page = await store.keys({ prefix, limit: KEY_PAGE });
   for (let last = page.at(-1); last !== undefined; last = page.at(-1)) {
-    for (let at = 0; at < page.length; at += GIVEN_KEYS) yield page.slice(at, at + GIVEN_KEYS);
-    page = page.length < pageSize ? [] : await store.keys({ prefix, after: last, limit: pageSize });
+    yield page;
+    page = page.length < KEY_PAGE ? [] : await store.keys({ prefix, after: last, limit: KEY_PAGE });
   }
 }

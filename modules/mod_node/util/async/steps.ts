@@ -7,7 +7,7 @@ export type Steps<T> = Generator<void, T, undefined>;
 export const ITEMS_PER_STEP = 1024;
 
 /** Milliseconds of work until the event loop has its turn. */
-const SLICE_MS = 5;
+const SLICE_MS = 2;
 
 /** All of it in one go. */
 export function atOnce<T>(steps: Steps<T>): T {
