@@ -118,7 +118,7 @@ export interface LowLevelNode extends AsyncDisposable {
   readonly log: NodeLog;
   /** What it has done since it was opened. */
   readonly counts: NodeCounts;
-  /** Why calls fail for now, in a sentence: a shared store cannot be reached. Undefined while all is well. */
+  /** Why calls fail for now, in a sentence: a shared store cannot be reached, or takes no writes. Undefined while all is well. */
   readonly problem: string | undefined;
   /** What this host has asked of the store that it shares; undefined where it shares none. */
   readonly sharedFigures: SharedFigures | undefined;

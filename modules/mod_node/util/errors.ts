@@ -76,6 +76,7 @@ export const failures = {
   STORE_CLOSED: "the node is closed",
   STORE_UNAVAILABLE:
     "the shared store cannot be reached: {reason}; what was answered is safe, and this call can be repeated",
+  STORE_READ_ONLY: "the shared store takes no writes, and what was answered is safe: {reason}",
   OBJECTS_MISSING:
     "{place} is missing, so this place has none of the objects of this store: correct the bucket or prefix, or put the objects back. Where they are there but for this one, write {store} into it",
   OBJECTS_OF_OTHER_STORE:
@@ -104,7 +105,12 @@ export const failures = {
 export type FailureCode = keyof typeof failures;
 
 /** Failures of the kind `unavailable`. */
-const passing: ReadonlySet<FailureCode> = new Set(["STORE_UNAVAILABLE", "SESSION_LOST", "COLLECTING"]);
+const passing: ReadonlySet<FailureCode> = new Set([
+  "STORE_UNAVAILABLE",
+  "STORE_READ_ONLY",
+  "SESSION_LOST",
+  "COLLECTING",
+]);
 
 /** Seconds to wait before what is unavailable is asked for again. */
 const RETRY_SECONDS = 5;

@@ -1,4 +1,5 @@
 /** Opens stores that this host shares with others. */
+import { randomUUID } from "node:crypto";
 import { mkdir, readFile } from "node:fs/promises";
 import { hostname } from "node:os";
 import { dirname, join } from "node:path";
@@ -56,7 +57,7 @@ export async function openSharedStores(
   { onNotice = () => {}, makeRoom }: OpenSharedOptions = {},
 ): Promise<SharedStores> {
   const availability = new Availability((problem) =>
-    onNotice(problem === undefined ? "the shared store can be reached again" : problem),
+    onNotice(problem === undefined ? "the shared store can be reached, and written to, again" : problem),
   );
   const engines: (() => Promise<void>)[] = [async () => availability.close()];
   const stores: (() => Promise<void>)[] = [];
@@ -71,6 +72,7 @@ export async function openSharedStores(
     const objects = availability.watch(bucket, {
       name: "objects",
       probe: (store) => store.probe(),
+      tryWriting: tryPutting,
       refused: ["putNew", "put", "read", "stream", "head", "delete", "abandonUploads"],
       streams: ["stream"],
     });
@@ -81,6 +83,7 @@ export async function openSharedStores(
     const log = availability.watch(database.log, {
       name: "database",
       probe: (shared) => shared.refresh(),
+      tryWriting: (shared) => shared.withLock("write test", async () => undefined),
       refused: ["refresh", "commit", "withLock", "sessions", "doomed", "buried", "lists"],
     });
     const place = settings.cache_path ?? join(dirname(repo.stores.metadata), "shared");
@@ -101,7 +104,6 @@ export async function openSharedStores(
     await collections.start();
     await tellOfContent(repo, metadata, onNotice);
     const keys = await keysOf(metadata, settings);
-    const problem = () => availability.problem;
     const places = { objects: bucket.name, database: placeOf(sqlSettings(url)) };
     const figures = figuresOf({ places, availability, bucket, database, blocks, collections });
     return {
@@ -112,7 +114,7 @@ export async function openSharedStores(
       onMetadata: (listener) => metadata.onChange(listener),
       collections,
       keys,
-      problem,
+      problem: () => availability.problem,
       figures,
       close: () => closeAll(engines),
     };
@@ -120,6 +122,15 @@ export async function openSharedStores(
     await closeAll([...engines, ...stores]);
     throw error;
   }
+}
+
+/** One object of this process, whatever is refused: where nothing may be deleted, too. */
+const testKey = `check/${randomUUID()}`;
+
+async function tryPutting(objects: ObjectStore): Promise<void> {
+  await objects.delete([testKey]);
+  await objects.put(testKey, Buffer.from("whether writes are taken again"));
+  await objects.delete([testKey]);
 }
 
 /** Two hosts in one folder would each take what the other one writes there for their own. @throws NodeError REPO_LOCKED */

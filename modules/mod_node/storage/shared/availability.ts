@@ -1,4 +1,7 @@
-/** Whether what is shared can be reached: observed in the calls that are made anyway, and asked for while it cannot. */
+/**
+ * Whether what is shared can be reached, and takes writes: observed in the calls that are made anyway, and asked for while that is not
+ * so.
+ */
 import { settledWithin } from "../../util/async/within.ts";
 import { NodeError } from "../../util/errors.ts";
 
@@ -20,6 +23,8 @@ export interface WatchOptions<T> {
   readonly name?: string;
   /** Asks for something small, in bounded time: while the store is away, and when nobody has called for a while. */
   readonly probe: (target: T) => Promise<unknown>;
+  /** Writes something small, where it may be that it can be read and not be written: while writes are refused. */
+  readonly tryWriting?: (target: T) => Promise<unknown>;
   /** Methods that nobody need wait for while it is known to be away. */
   readonly refused: readonly (keyof T)[];
   /** Those whose result, if any, has a `body`: its end is an outcome as well. */
@@ -43,26 +48,27 @@ export class Availability {
     this.#periods = { probeMs, idleMs, tryMs };
   }
 
-  /** What is away, in a sentence. */
+  /** What is away or takes no writes, in a sentence. */
   get problem(): string | undefined {
-    const faults = this.#watched.flatMap(({ fault }) => fault?.message ?? []);
-    return faults.length === 0 ? undefined : faults.join("; ");
+    const problems = this.#watched.flatMap(({ problem }) => problem ?? []);
+    return problems.length === 0 ? undefined : problems.join("; ");
   }
 
-  /** What is away, by name. */
+  /** The same, by name. */
   get problems(): Readonly<Record<string, string>> {
-    const away = this.#watched.flatMap(({ name, fault }) => (fault && name ? [[name, fault.message] as const] : []));
-    return Object.fromEntries(away);
+    return Object.fromEntries(
+      this.#watched.flatMap(({ name, problem }) => (problem && name ? [[name, problem] as const] : [])),
+    );
   }
 
   /**
    * The same object: the outcome of its methods tells whether it can be reached. Once it is known to be away, those named
    * `refused` are tried only when it answers the probe at once, and reject with STORE_UNAVAILABLE otherwise.
    */
-  watch<T extends object>(target: T, { name, probe, refused, streams = [] }: WatchOptions<T>): T {
+  watch<T extends object>(target: T, { name, probe, tryWriting, refused, streams = [] }: WatchOptions<T>): T {
     const watched = new Watched(
       name,
-      () => probe(target),
+      { probe: () => probe(target), tryWriting: async () => tryWriting?.(target) },
       this.#periods,
       () => this.#onChange(this.problem),
     );
@@ -96,31 +102,39 @@ interface Stream {
   readonly body: AsyncIterable<unknown>;
 }
 
+interface Questions {
+  probe(): Promise<unknown>;
+  tryWriting(): Promise<unknown>;
+}
+
 class Watched {
   readonly name: string | undefined;
   /** Why it is away. */
   fault: NodeError | undefined;
-  readonly #probe: () => Promise<unknown>;
+  /** Why it takes no writes. Reads say nothing of that. */
+  #refusal: NodeError | undefined;
+  readonly #questions: Questions;
   readonly #periods: Required<Periods>;
   readonly #onChange: () => void;
   /** The next question, and after how many milliseconds it is asked. */
   #timer: NodeJS.Timeout;
   #after: number;
   #asking: Promise<void> | undefined;
+  /** When nothing was refused for a while, it is tried whether writes are taken again. */
+  #retry: NodeJS.Timeout | undefined;
   #closed = false;
 
-  constructor(
-    name: string | undefined,
-    probe: () => Promise<unknown>,
-    periods: Required<Periods>,
-    onChange: () => void,
-  ) {
+  constructor(name: string | undefined, questions: Questions, periods: Required<Periods>, onChange: () => void) {
     this.name = name;
-    this.#probe = probe;
+    this.#questions = questions;
     this.#periods = periods;
     this.#onChange = onChange;
     this.#after = periods.idleMs;
     this.#timer = setTimeout(() => this.#ask(), this.#after).unref();
+  }
+
+  get problem(): string | undefined {
+    return (this.fault ?? this.#refusal)?.message;
   }
 
   /** Never rejects. */
@@ -128,15 +142,23 @@ class Watched {
     const { idleMs, probeMs } = this.#periods;
     try {
       await outcome;
-      this.#tell(undefined);
+      if (this.fault !== undefined)
+        this.#change(() => {
+          this.fault = undefined;
+        });
       // Success is what is frequent: a timer that is begun again costs less than a new one.
       if (this.#after === idleMs && !this.#closed) this.#timer.refresh();
       else this.#askIn(idleMs);
     } catch (error) {
       const fault = faultOf(error);
       const isOwn = fault !== undefined && this.#isOrigin(fault);
-      if (isOwn) this.#tell(fault);
-      this.#askIn(isOwn ? probeMs : idleMs);
+      const isAway = isOwn && fault.code === "STORE_UNAVAILABLE";
+      if (isAway)
+        this.#change(() => {
+          this.fault = fault;
+        });
+      else if (isOwn) this.#refuse(fault);
+      this.#askIn(isAway ? probeMs : idleMs);
     }
   }
 
@@ -164,11 +186,12 @@ class Watched {
   close(): void {
     this.#closed = true;
     clearTimeout(this.#timer);
+    clearTimeout(this.#retry);
   }
 
   /** One question at a time, for all who want to know. */
   #ask(): Promise<void> {
-    this.#asking ??= this.observe(this.#probe()).finally(() => {
+    this.#asking ??= this.observe(this.#questions.probe()).finally(() => {
       this.#asking = undefined;
     });
     return this.#asking;
@@ -187,16 +210,45 @@ class Watched {
     this.#after = milliseconds;
   }
 
-  #tell(fault: NodeError | undefined): void {
+  #change(make: () => void): void {
     if (this.#closed) return;
-    const isNew = (this.fault === undefined) !== (fault === undefined);
-    this.fault = fault;
-    if (isNew) this.#onChange();
+    const wasWell = this.problem === undefined;
+    make();
+    if (wasWell !== (this.problem === undefined)) this.#onChange();
+  }
+
+  /** It was reached, and took no write. */
+  #refuse(refusal: NodeError): void {
+    this.#change(() => {
+      this.fault = undefined;
+      this.#refusal = refusal;
+    });
+    this.#tryWritingLater();
+  }
+
+  #tryWritingLater(): void {
+    clearTimeout(this.#retry);
+    if (!this.#closed) this.#retry = setTimeout(() => this.#tryWriting(), this.#periods.idleMs).unref();
+  }
+
+  async #tryWriting(): Promise<void> {
+    try {
+      await this.#questions.tryWriting();
+      this.#change(() => {
+        this.#refusal = undefined;
+      });
+    } catch (error) {
+      // Whether it is away is asked elsewhere.
+      const fault = faultOf(error);
+      if (fault?.code === "STORE_READ_ONLY") this.#refuse(fault);
+      else this.#tryWritingLater();
+    }
   }
 }
 
-/** That a store is away, without what became of the call that met it. */
+/** That a store is away or takes no writes, without what became of the call that met it. */
 function faultOf(error: unknown): NodeError | undefined {
-  if (!NodeError.is(error) || error.code !== "STORE_UNAVAILABLE") return undefined;
+  if (!NodeError.is(error) || !(error.code === "STORE_UNAVAILABLE" || error.code === "STORE_READ_ONLY"))
+    return undefined;
   return faultOf(error.cause) ?? error;
 }

@@ -129,8 +129,8 @@ export interface SharedLog {
    *
    * With `lock`, nothing is written once another host may have it.
    *
-   * @throws what `run` throws; NodeError SESSION_LOST, LOCK_LOST, both without effect; STORE_UNAVAILABLE: without effect, unless
-   * its text says that the answer to the commit was lost
+   * @throws what `run` throws; NodeError SESSION_LOST, LOCK_LOST, both without effect; STORE_UNAVAILABLE, STORE_READ_ONLY: without
+   * effect, unless the text says that the answer to the commit was lost
    */
   commit<T>(run: (head: Position) => Draft<T>, lock?: HeldLock): Promise<T>;
   /**

@@ -30,6 +30,12 @@ test("a shared store is told with its engines, what was asked of it and the last
   assert.ok((told.commits?.count ?? 0) > 0);
   assert.equal(told.last_gc?.removed, 0);
   assert.doesNotMatch(JSON.stringify(told), /postgres@|password|secret/i);
+  proxy.choose = (method) => (method === "PUT" ? { status: 403, code: "AccessDenied" } : undefined);
+  await assert.rejects(host.node.add("refused"), { kind: "unavailable", message: /PUT s3:.* 403 AccessDenied/ });
+  const refusing = (await host.get<NodeStore>("/node/store")).engines?.map(({ problem }) => problem);
+  assert.match(`${refusing?.[0]}`, /takes no writes.*PUT s3:\/\/bucket\/.*403 AccessDenied.*Remedy: /);
+  assert.equal(refusing?.[1], undefined);
+  assert.equal(host.node.lowLevel.problem, refusing?.[0]);
   proxy.choose = () => "reset";
   await assert.rejects(host.node.add("not stored"));
   await eventually("the object store is told to be away", async () => {

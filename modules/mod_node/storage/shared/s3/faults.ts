@@ -94,6 +94,12 @@ function region(headers: Headers): string {
   return named === undefined ? "" : `the bucket is in the region ${named}`;
 }
 
+/** Quotas of buckets, and stores without room, as the programs that serve S3 call them. */
+const hasNoRoom = ({ status, code }: S3Fault): boolean => status === 507 || /quota|storagefull/i.test(code);
+
+/** What somebody has to allow, or to make room for: nothing is wrong with the request. */
+const isRefusal = (fault: S3Fault): boolean => [401, 403, 405].includes(fault.status ?? 0) || hasNoRoom(fault);
+
 const REMEDIES: Readonly<Record<string, string>> = {
   NoSuchBucket: "create the bucket, or name another one in node_store",
   AccessDenied:
@@ -106,9 +112,13 @@ const REMEDIES: Readonly<Record<string, string>> = {
   NotImplemented: "this store lacks what is needed: use one that knows conditional writes and multipart uploads",
 };
 
-/** What a caller is told. */
-export function told(fault: S3Fault): NodeError {
+/** What the caller of a request is told, which writes or does not. */
+export function told(fault: S3Fault, writes: boolean): NodeError {
   if (fault.passes) return failure("STORE_UNAVAILABLE", { reason: fault.message }, fault);
-  const remedy = REMEDIES[fault.code];
-  return new NodeError(remedy === undefined ? fault.message : `${fault.message}. Remedy: ${remedy}`, { cause: fault });
+  const remedy = hasNoRoom(fault) ? "raise the quota of the bucket, or make room in the store" : REMEDIES[fault.code];
+  const reason = remedy === undefined ? fault.message : `${fault.message.replace(/\.$/, "")}. Remedy: ${remedy}`;
+  if (!isRefusal(fault)) return new NodeError(reason, { cause: fault });
+  return writes
+    ? failure("STORE_READ_ONLY", { reason }, fault)
+    : new NodeError(reason, { kind: "unavailable", cause: fault });
 }

@@ -7,6 +7,9 @@ import type { Retries } from "./retries.ts";
 import type { S3Answer, S3Request, Transport } from "./transport.ts";
 import { parseXml, type XmlElement } from "./xml.ts";
 
+/** Kinds of requests that change the bucket. */
+const WRITING: ReadonlySet<RequestKind> = new Set(["put", "part", "upload", "delete"]);
+
 /** What a request is, but for what it is part of. */
 export type Asked = Omit<S3Request, "figures" | "signal" | "end">;
 
@@ -40,7 +43,7 @@ export class Requests {
         return attempt(this.#attempt(kind, { signal, number, end: number > 1 ? end : undefined }));
       });
     } catch (error) {
-      throw error instanceof S3Fault ? told(error) : error;
+      throw error instanceof S3Fault ? told(error, WRITING.has(kind)) : error;
     }
   }
 
@@ -49,12 +52,12 @@ export class Requests {
     return performance.now() + this.#retries.patience;
   }
 
-  /** Waits before what broke off after it had begun goes on, unless that would be after `end`. @throws as `run` */
+  /** Waits before a read that broke off after it had begun goes on, unless that would be after `end`. @throws as `run` */
   async pause(failures: number, error: unknown, { signal }: Interruptible, end: number): Promise<void> {
     try {
       await this.#retries.pause(failures, error, signal, end);
     } catch (last) {
-      throw last instanceof S3Fault ? told(last) : last;
+      throw last instanceof S3Fault ? told(last, false) : last;
     }
   }
 

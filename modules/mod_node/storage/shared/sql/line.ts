@@ -61,29 +61,34 @@ export class Line {
    * Calls `use`, again and again while the database cannot be reached: it does what may take place twice. What the database
    * refuses for good is thrown at once.
    *
-   * @throws NodeError STORE_UNAVAILABLE after `withinMs`; `mayHaveRun` in its text when an answer was lost
+   * @throws NodeError STORE_UNAVAILABLE, STORE_READ_ONLY after `withinMs`; `mayHaveRun` in its text when an answer was lost
    */
   async run<T>(use: (sql: Sql) => Promise<T>, withinMs: number, mayHaveRun = ""): Promise<T> {
     const end = performance.now() + withinMs;
-    let wasSent = false;
+    let isAnswerLost = false;
     for (let attempt = 0; ; attempt += 1) {
       let current: Connection | undefined;
       try {
         current = await within(end - performance.now(), this.#connected());
-        wasSent = true;
         this.#options.counts.roundTrips += 1;
         return await within(end - performance.now(), use(current.sql));
       } catch (error) {
         if (NodeError.is(error)) throw error;
         const refused = isRefusal(error);
         if (refused && current !== undefined && !mayPass(error)) throw error;
+        const isRefusedWrite = refused && isReadOnly(error);
+        isAnswerLost ||= current !== undefined && !isRefusedWrite;
         if (current !== undefined && !(refused && keepsConnection(error))) this.#drop(current);
+        // Another address may be of a server that takes writes.
+        if (isRefusedWrite) this.#at += 1;
         const pause = Math.random() * Math.min(MAX_BACKOFF_MS, MIN_BACKOFF_MS * 2 ** attempt);
         if (this.#closed || performance.now() + pause > end) {
-          const reason = `the database at ${placeOf(this.#settings)}: ${reasonOf(error as Error)}`;
-          const fault = failure("STORE_UNAVAILABLE", { reason }, error);
-          throw wasSent && mayHaveRun !== ""
-            ? failure("STORE_UNAVAILABLE", { reason: reason + mayHaveRun }, fault)
+          const code = isRefusedWrite ? "STORE_READ_ONLY" : "STORE_UNAVAILABLE";
+          const remedy = isRefusedWrite ? READ_ONLY_REMEDY : "";
+          const what = `the database at ${placeOf(this.#settings)}: ${reasonOf(error as Error)}`;
+          const fault = failure(code, { reason: what + remedy }, error);
+          throw isAnswerLost && mayHaveRun !== ""
+            ? failure(code, { reason: what + mayHaveRun + remedy }, fault)
             : fault;
         }
         await sleep(pause);
@@ -159,7 +164,7 @@ export class Line {
     const connection = { sql, socket };
     try {
       const [state] = await within(CONNECT_MS, sql`select pg_is_in_recovery() as standby`);
-      if (state?.standby === true) throw new Error(`${address.host} takes no writes: it is a standby`);
+      if (state?.standby === true) throw new Error(`${address.host} takes no writes: it is a standby${STANDBY_REMEDY}`);
       await within(CONNECT_MS, this.#options.onConnect?.(sql) ?? Promise.resolve());
     } catch (error) {
       this.#drop(connection);
@@ -203,6 +208,12 @@ const passing = /^(08|53|57|40|55P03|25006|58)/;
 /** An error that the database itself has answered. */
 const isRefusal = (error: unknown): error is postgres.PostgresError =>
   error instanceof Error && error.name === "PostgresError";
+
+/** The statement had no effect: where it stands, nothing is written. */
+const isReadOnly = ({ code }: postgres.PostgresError): boolean => code === "25006";
+const READ_ONLY_REMEDY =
+  ". Remedy: set default_transaction_read_only to off there, or name the server that takes writes in sql of node_store";
+const STANDBY_REMEDY = ". Promote it, or name the server that takes writes in sql of node_store";
 
 const mayPass = ({ code }: postgres.PostgresError): boolean => passing.test(code);
 /** A statement that took too long or met another one: the connection is fine. */

@@ -178,3 +178,38 @@ test("an answer that fails on its way is heard of, and the next success tells ot
   place.answers = false;
   assert.equal(await watched.stream(), undefined);
 });
+
+test("a store that refuses writes and can be read is told of until it takes them again, which is tried", async (t) => {
+  const told: (string | undefined)[] = [];
+  const availability = new Availability((problem) => told.push(problem), { probeMs: 1e9, idleMs: 1 });
+  const waiting = setInterval(() => {}, 1000);
+  t.after(() => clearInterval(waiting));
+  t.after(() => availability.close());
+  let refuses = true;
+  let tried = 0;
+  const store = {
+    async read() {},
+    async write() {
+      if (refuses) throw failure("STORE_READ_ONLY", { reason: "no right" });
+    },
+  };
+  const watched = availability.watch(store, {
+    name: "store",
+    probe: (target) => target.read(),
+    tryWriting: (target) => {
+      tried += 1;
+      return target.write();
+    },
+    refused: ["read", "write"],
+  });
+  await assert.rejects(watched.write(), { code: "STORE_READ_ONLY" });
+  // Reads succeed, and say nothing of writes.
+  await watched.read();
+  const before = tried;
+  await eventually("it is tried", () => tried > before + 2);
+  await watched.read();
+  assert.match(String(availability.problems.store), /takes no writes.*no right/);
+  refuses = false;
+  await eventually("writes are taken again", () => availability.problem === undefined);
+  assert.deepEqual([told.length, told[1]], [2, undefined]);
+});

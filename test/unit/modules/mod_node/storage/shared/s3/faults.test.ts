@@ -70,6 +70,40 @@ behindProxy("every call is repeated after every fault that passes", PATIENT, asy
     assert.ok(store.figures[kind].retries >= passing.length);
 });
 
+behindProxy(
+  "a bucket that takes no writes is told by name, with the remedy, and is read meanwhile",
+  {},
+  async (setting) => {
+    const { server, proxy, store } = setting;
+    server.bucket("bucket").put("a", content, {}, true);
+    const refusing = (status: number, code: string) => {
+      proxy.choose = (method) => (method === "PUT" || method === "DELETE" ? { status, code } : undefined);
+    };
+    refusing(403, "AccessDenied");
+    const denied = {
+      code: "STORE_READ_ONLY",
+      kind: "unavailable",
+      message: /takes no writes.*PUT s3:\/\/bucket\/b: 403 AccessDenied: .*Remedy: give these credentials the right to/,
+    };
+    await assert.rejects(store.putNew("b", content), denied);
+    await assert.rejects(store.put("b", content), denied);
+    await assert.rejects(store.delete(["a"]), { code: "STORE_READ_ONLY", message: /DELETE s3:\/\/bucket\/a: 403/ });
+    for (const [status, code] of [
+      [403, "QuotaExceeded"],
+      [400, "XMinioAdminBucketQuotaExceeded"],
+      [507, "XMinioStorageFull"],
+    ] as const) {
+      refusing(status, code);
+      const full = {
+        code: "STORE_READ_ONLY",
+        message: new RegExp(`${code}: .*Remedy: raise the quota of the bucket, or`),
+      };
+      await assert.rejects(store.putNew("b", content), full);
+    }
+    assert.equal((await store.read("a", { start: 8, length: 7 }))?.length, 7);
+  },
+);
+
 behindProxy("a body that breaks off goes on where it was", PATIENT, async ({ server, proxy, store }) => {
   server.bucket("bucket").put("a", content, {}, true);
   proxy.next("truncated", "truncated", "reset", "truncated");
@@ -204,7 +238,9 @@ test("credentials that the store no longer takes are replaced while it runs", as
   const store = openS3({ url: "s3://bucket", endpoint: server.endpoint }, environment);
   await store.put("a", content);
   server.users[0] = { accessKeyId: "new", secretAccessKey: "new-secret", sessionToken: "token" };
-  await assert.rejects(store.put("a", content), /InvalidAccessKeyId/);
+  await assert.rejects(store.put("a", content), { code: "STORE_READ_ONLY", message: /InvalidAccessKeyId/ });
+  const unread = { kind: "unavailable", message: /InvalidAccessKeyId/ };
+  await assert.rejects(store.read("a", { start: 0, length: 1 }), unread);
   Object.assign(environment, {
     AWS_ACCESS_KEY_ID: "new",
     AWS_SECRET_ACCESS_KEY: "new-secret",
