@@ -1,10 +1,12 @@
 import assert from "node:assert/strict";
+import { request } from "node:http";
 import { after, before, describe, test } from "node:test";
 import { CID } from "multiformats/cid";
 import type { PbLink } from "#node/formats/dag_pb/dag_pb.ts";
 import type { Unixfs } from "#node/formats/unixfs/format.ts";
 import { memoryBlocks } from "#node/storage/blockstore/memory.ts";
 import { memoryMetadata } from "#node/storage/metadata/memory.ts";
+import { eventually } from "#test/support/eventually.ts";
 import {
   bytesInUse,
   call,
@@ -12,6 +14,7 @@ import {
   doubledFile,
   expectHeld,
   idle,
+  isIdle,
   keep,
   type Lab,
   link,
@@ -95,6 +98,38 @@ describe("40 levels of doubled links", () => {
     const { values } = await call(host, `refs?arg=${directory}&recursive=true&timeout=100ms`);
     assert.deepEqual(values.at(-1), { Ref: "", Err: "context deadline exceeded" });
   });
+});
+
+describe("40 levels of doubled links that lead to no bytes", () => {
+  const towerOf = (sizes: (level: number) => Pick<Unixfs, "filesize" | "blocksizes">) =>
+    tower(rawBlock(""), 40, (below, level) =>
+      treeBlock({ type: "File", ...sizes(level) }, [link("", below, 100), link("", below, 100)]),
+    );
+  const roots: Record<string, string> = {};
+  before(async () => {
+    const lie = (level: number) => ({ filesize: 2 ** level, blocksizes: [2 ** (level - 1), 2 ** (level - 1)] });
+    roots["that lie about their sizes"] = await put(towerOf(lie));
+    roots["that say no sizes"] = await put(towerOf(() => ({ filesize: 100 })));
+  });
+
+  for (const name of ["that lie about their sizes", "that say no sizes"]) {
+    for (const command of ["cat?", "get?", "get?compress=true&"]) {
+      test(`and ${name} are given up by ${command} when the time is over`, async () => {
+        const { message } = await call(host, `${command}arg=${roots[name]}&timeout=100ms`);
+        assert.equal(message, "context deadline exceeded");
+        await idle(host);
+      });
+
+      test(`and ${name} are given up by ${command} when the client leaves`, async () => {
+        const path = `/api/v0/${command}arg=${roots[name]}`;
+        const asked = request({ host: "127.0.0.1", port: host.http, path, method: "POST", agent: false });
+        asked.on("error", () => undefined).end();
+        await eventually("the command runs", async () => !(await isIdle(host)));
+        asked.destroy();
+        await idle(host);
+      });
+    }
+  }
 });
 
 test("a file 15,000 levels deep, deeper than any stack, is pinned and read", async () => {

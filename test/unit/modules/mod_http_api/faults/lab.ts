@@ -159,12 +159,15 @@ export async function watch({ http }: { readonly http: number }, path: string): 
   };
 }
 
+/** Whether no command runs. */
+export async function isIdle(host: { readonly http: number }): Promise<boolean> {
+  const { values } = await call<readonly { readonly Command: string; readonly Active: boolean }[]>(host, "diag/cmds");
+  return values.flat().every(({ Command, Active }) => !Active || Command === "diag/cmds");
+}
+
 /** Resolves when no command runs any more. */
 export async function idle(host: { readonly http: number }): Promise<void> {
-  for (;;) {
-    const { values } = await call<readonly { readonly Command: string; readonly Active: boolean }[]>(host, "diag/cmds");
-    if (values.flat().every(({ Command, Active }) => !Active || Command === "diag/cmds")) return;
-  }
+  while (!(await isIdle(host)));
 }
 
 setFlagsFromString("--expose-gc");
