@@ -4,7 +4,7 @@
  * several hosts share a store they have the same requests, and each is worked on by one of them.
  */
 import { randomBytes } from "node:crypto";
-import { type MetadataStore, type MetadataWriter, prefixedStore, prefixedWriter } from "modhost/node";
+import { type MetadataStore, type MetadataWriter, prefixedStore, prefixedWriter, readJsonEntry } from "modhost/node";
 import type { Filter } from "./filter.ts";
 import type { Wish } from "./pin_object.ts";
 import type { PinRequest } from "./pin_request.ts";
@@ -36,7 +36,7 @@ const encode = (kept: Kept): Uint8Array => Buffer.from(JSON.stringify(kept));
 const ofUser = (user: string): string => `${encodeURIComponent(user)}/`;
 
 function decode(key: string, bytes: Uint8Array): PinRequest {
-  const kept = JSON.parse(Buffer.from(bytes).toString()) as Kept;
+  const kept = readJsonEntry(PREFIX + folder + key, bytes, (json) => json as Kept);
   return { ...kept, key, id: key.slice(key.indexOf("/") + 1) };
 }
 

@@ -68,7 +68,7 @@ export async function examineStore(
     keys: entries.filter(([key]) => key.startsWith(keysPrefix)).length,
     keysFault: await faultOfKeys(settings, tables?.entries.get(headerKey)),
     unfinished: entries.flatMap(([key, value]) =>
-      key.startsWith(migratingPrefix) ? (unfinishedMigration(value)?.folder ?? []) : [],
+      key.startsWith(migratingPrefix) ? (unfinishedMigration(key, value)?.folder ?? []) : [],
     ),
   };
 }

@@ -78,6 +78,7 @@ export { type PeerRecord, recordFilter } from "./network/routing/peer_record.ts"
 export { type PeerAddress, parsePeerAddress } from "./network/swarm/multiaddr.ts";
 export type { Block, BlockStore } from "./storage/blockstore/store.ts";
 export { prefixedStore, prefixedWriter } from "./storage/metadata/prefixed_store.ts";
+export { readJsonEntry } from "./storage/metadata/read_entry.ts";
 export type { MetadataStore, MetadataWriter } from "./storage/metadata/store.ts";
 export type { SharedStoreSettings } from "./storage/shared/settings.ts";
 export { detach } from "./util/async/read_all.ts";

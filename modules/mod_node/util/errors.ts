@@ -60,6 +60,8 @@ export const failures = {
     "{path} cannot be read: {reason}. No block was changed. Copy it to a sound disk with a program that skips what cannot be read (ddrescue), put the copy in its place and start again: only blocks in the skipped parts are lost, and the log says where they were",
   METADATA_LOST:
     "{metadata} is missing or empty, though there are blocks in {blocks}: what is pinned, the files and the published names are lost, and a collection of garbage would remove every block. Nothing was changed. {remedy}",
+  METADATA_DAMAGED:
+    "the entry {key} of the metadata is damaged: {reason}. Nothing was changed; put the metadata back from a backup: modhost restore, or pg_restore for the database of a shared store",
   DATABASE_IN_USE: "{path} is in use by another program: end it first",
   DATABASE_DAMAGED:
     "what {program} has pinned cannot be read from {path}: {reason}. Nothing was changed; let {remedy} open the repo, which mends its database, or put back a copy of that folder",

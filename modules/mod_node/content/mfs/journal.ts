@@ -8,6 +8,7 @@ import { hashCoded, hashUnavailable } from "../../formats/cid/hashes.ts";
 import { parseCid } from "../../formats/cid/text.ts";
 import type { PbLink } from "../../formats/dag_pb/dag_pb.ts";
 import type { ModeAndTime } from "../../formats/unixfs/format.ts";
+import { readEntry, readJsonEntry } from "../../storage/metadata/read_entry.ts";
 import type { KeyRange, MetadataStore, MetadataWriter } from "../../storage/metadata/store.ts";
 import type { CidSettings } from "../unixfs/build.ts";
 
@@ -54,6 +55,7 @@ function recordOf(change: Change): Record {
 
 function changeOf(record: Record): Change {
   const { at } = record;
+  if (!Array.isArray(at)) throw new TypeError("it is no change of a directory");
   if ("put" in record) return { at, put: { name: record.put[0], cid: parseCid(record.put[1]), size: record.put[2] } };
   if (!("settings" in record)) return record;
   const [version, code] = record.settings;
@@ -94,10 +96,14 @@ interface Numbers {
 
 const encodeNumbers = ({ contained, next }: Numbers): Uint8Array => Buffer.from(JSON.stringify([contained, next]));
 
-function decodeNumbers(bytes: Uint8Array): Numbers {
-  const [contained, next] = JSON.parse(Buffer.from(bytes).toString()) as [number, number];
-  return { contained, next };
-}
+const decodeNumbers = (bytes: Uint8Array): Numbers =>
+  readJsonEntry(numbersKey, bytes, (json) => {
+    const [contained, next] = json as [number, number];
+    if (!Number.isSafeInteger(contained) || !Number.isSafeInteger(next)) throw new TypeError("it is no two numbers");
+    return { contained, next };
+  });
+
+const decodeRoot = (bytes: Uint8Array): CID => readEntry(rootKey, bytes, (value) => CID.decode(value));
 
 type Entries = Iterable<readonly [key: string, value: Uint8Array]>;
 
@@ -108,10 +114,10 @@ class Listed {
   numbers: Numbers = { contained: 0, next: 0 };
 
   add(key: string, value: Uint8Array): void {
-    if (key === rootKey) this.root = CID.decode(value);
+    if (key === rootKey) this.root = decodeRoot(value);
     else if (key === numbersKey) this.#count(decodeNumbers(value));
     else if (key.startsWith(prefix)) {
-      this.changes.push(changeOf(JSON.parse(Buffer.from(value).toString())));
+      this.changes.push(readJsonEntry(key, value, (json) => changeOf(json as Record)));
       this.#count({ contained: 0, next: Number(key.slice(prefix.length)) + 1 });
     }
   }
@@ -148,7 +154,7 @@ export class Journal {
   /** Undefined in a repo whose MFS was never changed. */
   async root(): Promise<CID | undefined> {
     const kept = await this.#metadata.get(rootKey);
-    return kept && CID.decode(kept);
+    return kept && decodeRoot(kept);
   }
 
   /** Whether there are changes since the root was stored. */

@@ -1,4 +1,5 @@
 /** Notes in a shared store of the repos that are being copied into it. */
+import { readJsonEntry } from "../../storage/metadata/read_entry.ts";
 import type { MetadataStore } from "../../storage/metadata/store.ts";
 
 export interface Unfinished {
@@ -13,11 +14,12 @@ export const migratingPrefix = "node/migrating/";
 /** Of the repo with this peer id. */
 export const migratingKey = (peer: string): string => migratingPrefix + peer;
 
-export const unfinishedMigration = (value: Uint8Array | undefined): Unfinished | undefined =>
-  value && (JSON.parse(Buffer.from(value).toString()) as Unfinished);
+/** @throws NodeError METADATA_DAMAGED */
+export const unfinishedMigration = (key: string, value: Uint8Array | undefined): Unfinished | undefined =>
+  value && readJsonEntry(key, value, (json) => json as Unfinished);
 
-/** Folders of repos of which only a part was copied so far. */
+/** Folders of repos of which only a part was copied so far. @throws NodeError METADATA_DAMAGED */
 export async function unfinishedMigrations(metadata: MetadataStore): Promise<string[]> {
   const found = await Array.fromAsync(metadata.range({ prefix: migratingPrefix }));
-  return found.flatMap(([, value]) => unfinishedMigration(value)?.folder ?? []);
+  return found.flatMap(([key, value]) => unfinishedMigration(key, value)?.folder ?? []);
 }

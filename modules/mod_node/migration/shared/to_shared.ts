@@ -116,7 +116,7 @@ class Copying {
     const { blocks, metadata, keys, shared, collections } = this.#to;
     const { onProgress, signal, verify = false } = this.#options;
     const noteKey = migratingKey(identity.peerId.toString());
-    const begun = unfinishedMigration(await metadata.get(noteKey));
+    const begun = unfinishedMigration(noteKey, await metadata.get(noteKey));
     // What an earlier attempt has brought is there, as hosts have changed it since.
     const { onConflict = begun?.isMerging === true ? "keep" : "refuse" } = this.#options;
     await refuseConflicts({ source, sourceKeys: this.#keys, metadata, keys }, onConflict);

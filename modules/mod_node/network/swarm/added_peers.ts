@@ -1,6 +1,7 @@
 /** Peers to which calls asked to keep connections: remembered across restarts, apart from `Peering.Peers`. */
 import { parsePeerId } from "../../formats/peer_id.ts";
 import { prefixedStore } from "../../storage/metadata/prefixed_store.ts";
+import { readJsonEntry } from "../../storage/metadata/read_entry.ts";
 import type { MetadataStore } from "../../storage/metadata/store.ts";
 import { type Multiaddr, parseMultiaddr } from "./multiaddr.ts";
 import type { PeerToDial } from "./peer_dialer.ts";
@@ -17,7 +18,7 @@ export class AddedPeers {
     const store = prefixedStore(metadata, PREFIX);
     const peers = new Map<string, PeerToDial>();
     for await (const [id, value] of store.range()) {
-      const addresses = (JSON.parse(Buffer.from(value).toString()) as readonly string[]).map(parseMultiaddr);
+      const addresses = readJsonEntry(PREFIX + id, value, (json) => (json as readonly string[]).map(parseMultiaddr));
       peers.set(id, { id: parsePeerId(id), addresses });
     }
     return new AddedPeers(store, peers);
