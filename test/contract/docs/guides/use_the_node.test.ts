@@ -20,6 +20,10 @@ describe("programs of the guide to the node print what it shows", () => {
     const given = ["--conditions=source", ...program];
     return (await run(process.execPath, given, { cwd: folder, timeout: 300_000 })).stdout;
   };
+  /** What the guide sets for the server that it has started. */
+  const environmentShown = Object.fromEntries(
+    Array.from(guide.matchAll(/^(MODHOST_\w+)=(\S+) npx modhost run\b/gm), ([, name = "", value]) => [name, value]),
+  );
   const shownAfter = (name: string) => /```text\n(.*?)```/s.exec(guide.slice(guide.indexOf(`// ${name}\n`)))?.[1];
 
   before(async () => {
@@ -42,7 +46,7 @@ describe("programs of the guide to the node print what it shows", () => {
     const data = await mkdtemp(join(folder, "data-"));
     await using server = await RpcServer.start({
       folder: data,
-      env: { ...apiOnly, MODHOST_API_PUBSUB_WIRE: "multibase" },
+      env: { ...apiOnly, ...environmentShown },
     });
     for (const client of clients) {
       const code = served.replace(clients[0], client);
