@@ -71,11 +71,19 @@ const declared: readonly StoreCheck[] = [
         return [
           problem(database.fault, "start the database, or correct sql, sql_password and PGPASSWORD of node_store"),
         ];
-      const { version, settings, listens, tables, schema, mayCreate } = database.found;
+      const { version, settings, listens, tables, schema, mayCreate, isReadOnly } = database.found;
       const { synchronous_commit: commit, synchronous_standby_names: standbys } = settings;
       return [
         ...(Number.parseInt(version, 10) < TESTED_VERSION
           ? [warning(`The database is PostgreSQL ${version}; this is tested with ${TESTED_VERSION}`, "update it")]
+          : []),
+        ...(isReadOnly
+          ? [
+              problem(
+                "The database takes no writes: default_transaction_read_only is on",
+                "set it to off for this database and role, or name the database that takes writes in sql of node_store",
+              ),
+            ]
           : []),
         ...(commit === "off" || settings.fsync === "off"
           ? [

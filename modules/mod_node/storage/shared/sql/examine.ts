@@ -18,6 +18,8 @@ export interface DatabaseExamined {
   /** As it names itself, such as `15.14`. */
   readonly version: string;
   readonly settings: Readonly<Record<"synchronous_commit" | "fsync" | "synchronous_standby_names", string>>;
+  /** No session of this role can write, whatever rights it has. */
+  readonly isReadOnly: boolean;
   /** Whether notices come: a pooler may keep them. */
   readonly listens: boolean;
   readonly schema: string;
@@ -61,7 +63,7 @@ export async function examineDatabase(
     const [row] = await line.run(
       (sql) =>
         sql`select current_setting('server_version') as version, current_setting('synchronous_commit') as sync,
-          current_setting('fsync') as fsync, current_setting('synchronous_standby_names') as standbys,
+          current_setting('fsync') as fsync, current_setting('default_transaction_read_only') as reading, current_setting('synchronous_standby_names') as standbys,
           has_database_privilege(current_database(), 'CREATE') as may`,
       waitMs,
     );
@@ -74,6 +76,7 @@ export async function examineDatabase(
         fsync: String(row?.fsync),
         synchronous_standby_names: String(row?.standbys),
       },
+      isReadOnly: row?.reading === "on",
       listens,
       schema: settings.schema,
       mayCreate: row?.may === true,

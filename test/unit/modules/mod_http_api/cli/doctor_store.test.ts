@@ -93,6 +93,11 @@ test("a role without rights, tables of another version, and objects of another s
     await found(data, asReader),
     /^shared database: problem: This role may not insert in head and \d+ more .*-> let all hosts use the role/m,
   );
+  await admin.unsafe("alter role reader set default_transaction_read_only = on");
+  assert.match(
+    await found(data, asReader),
+    /^shared database: problem: The database takes no writes: default_transaction_read_only is on -> set it to off/m,
+  );
   await admin.unsafe(`update ${schema}.version set version = 99`);
   assert.match(
     await found(data, settings),
