@@ -57,3 +57,21 @@ test("a read-only database is told as one that takes no writes, of which nothing
     await log.close();
   }
 });
+
+test("a standby is told as one, with what to do", { skip: noPostgres }, async () => {
+  await using first = await Postgres.start();
+  await using standby = await first.standby();
+  const line = new Line(sqlSettings(standby.url()), { name: "test", counts: new SqlCounts() });
+  await assert.rejects(
+    line.run((sql) => sql.unsafe("create table made ()"), 3000, ": it may have taken place"),
+    (error: Error) => {
+      assert.match(
+        error.message,
+        /takes no writes: it is a standby\. Promote it, or name the server that takes writes/,
+      );
+      assert.doesNotMatch(error.message, /may have taken place/);
+      return true;
+    },
+  );
+  line.close();
+});
