@@ -6,6 +6,7 @@ import { type TCPSocketOptions, tcp } from "@libp2p/tcp";
 import { webSockets } from "@libp2p/websockets";
 import { yamux } from "@libp2p/yamux";
 import type { ConfigFile } from "../../storage/repo/config.ts";
+import { largeReads } from "./large_reads.ts";
 import { lazyTls } from "./lazy_tls.ts";
 import { noiseCipher } from "./noise_cipher.ts";
 import { mplexFactory } from "./patches/mplex/mplex_factory.ts";
@@ -27,6 +28,14 @@ export type MakeTransport = (components: TransportComponents) => Transport;
  */
 const SOCKET_OPTIONS: TCPSocketOptions & { readonly highWaterMark: number } = { highWaterMark: 512 * 1024 };
 
+/** The library takes them anew for each socket. */
+const DIAL_OPTIONS = {
+  ...SOCKET_OPTIONS,
+  get onread() {
+    return largeReads();
+  },
+};
+
 /** By their names in the configuration. */
 export function transportsOf(
   config: Config,
@@ -35,7 +44,7 @@ export function transportsOf(
 ): ReadonlyMap<string, MakeTransport> {
   const transports = new Map<string, MakeTransport>();
   if (config.value("Swarm.Transports.Network.TCP") !== false)
-    transports.set("TCP", tcp({ dialOpts: SOCKET_OPTIONS, listenOpts: SOCKET_OPTIONS }));
+    transports.set("TCP", tcp({ dialOpts: DIAL_OPTIONS, listenOpts: SOCKET_OPTIONS }));
   if (config.value("Swarm.Transports.Network.Websocket") !== false) transports.set("Websocket", webSockets());
   if (quic !== undefined) transports.set("QUIC", quic);
   if (relayEnabled) transports.set("Relay", circuitRelayTransport());

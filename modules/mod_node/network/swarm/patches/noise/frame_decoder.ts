@@ -49,13 +49,16 @@ export class NoiseFrameDecoder {
   }
 }
 
-/** What is used of the library's encrypted connection. */
+/** What is used of the library's encrypted connection, which decrypts and hands on one by one what its decoder gives. */
 interface NoiseConnection {
   readonly handshake: { decrypt(frame: Bytes): Bytes };
   /** `buffer` holds what arrived behind the handshake and is no complete frame yet. */
-  decoder: { decode(bytes: Bytes): Iterable<Bytes>; readonly buffer?: Bytes };
-  decrypt(frame: Bytes): Bytes;
+  decoder: { decode(bytes: Bytes): Iterable<Frames>; readonly buffer?: Bytes };
+  decrypt(frames: Frames): Bytes;
 }
+
+/** All that one read completed: they are handed on together, since each time costs the layers above as much as a frame does. */
+type Frames = readonly Uint8ArrayList[];
 
 /** Takes the place of the library's decoder in a connection that noise has just secured. */
 export function replaceFrameDecoder(connection: MessageStream, notices: PatchNotices): void {
@@ -66,9 +69,18 @@ export function replaceFrameDecoder(connection: MessageStream, notices: PatchNot
   if (!notices.isApplicable(patch, parts) || handshake === undefined || buffer === undefined) return;
   const frames = new NoiseFrameDecoder();
   for (const _ of frames.decode(buffer)) throw new Error("the library left a complete frame in its buffer");
-  noise.decoder = frames;
-  noise.decrypt = (frame) => {
-    if (frame.byteLength < TAG_SIZE) throw new Error("a frame without its tag");
-    return handshake.decrypt(frame);
+  noise.decoder = {
+    decode(bytes) {
+      const complete = [...frames.decode(bytes)];
+      return complete.length === 0 ? [] : [complete];
+    },
+  };
+  noise.decrypt = (complete) => {
+    const text = new Uint8ArrayList();
+    for (const frame of complete) {
+      if (frame.byteLength < TAG_SIZE) throw new Error("a frame without its tag");
+      text.append(handshake.decrypt(frame));
+    }
+    return text;
   };
 }

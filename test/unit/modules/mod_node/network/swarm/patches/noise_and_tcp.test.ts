@@ -99,12 +99,13 @@ test("bytes received before the decoder was replaced are not lost, and a frame m
   };
   replaceFrameDecoder(connection as unknown as MessageStream, new PatchNotices());
   const { decoder, decrypt } = connection as unknown as {
-    readonly decoder: NoiseFrameDecoder;
-    decrypt(frame: Uint8Array | Uint8ArrayList): Uint8Array;
+    readonly decoder: { decode(bytes: Uint8Array): Iterable<readonly Uint8ArrayList[]> };
+    decrypt(frames: readonly Uint8ArrayList[]): Uint8ArrayList;
   };
-  const [whole] = decoder.decode(came.subarray(30));
-  assert.ok(whole !== undefined && frame.equals(decrypt(whole).subarray()));
-  assert.throws(() => decrypt(frame.subarray(0, 15)), /without its tag/);
+  const [complete] = decoder.decode(Buffer.concat([came.subarray(30), came, came.subarray(0, 30)]));
+  assert.ok(complete !== undefined && Buffer.concat([frame, frame]).equals(decrypt(complete).subarray()));
+  assert.deepEqual([...decoder.decode(came.subarray(30, 31))], []);
+  assert.throws(() => decrypt([new Uint8ArrayList(frame.subarray(0, 15))]), /without its tag/);
 });
 
 test("short pieces are joined, and no byte changes", () => {
