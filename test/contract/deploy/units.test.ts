@@ -106,8 +106,23 @@ describe("the image", () => {
     assert.doesNotMatch(last, /\bnpm (?:ci|install|start|run)\b/);
   });
 
+  const context = Array.from(
+    readFileSync(join(project, ".dockerignore"), "utf8").matchAll(/^!(\S+)$/gm),
+    ([, path = ""]) => path,
+  );
+
   test("is built of files that the context has", () => {
-    const context = readFileSync(join(project, ".dockerignore"), "utf8").matchAll(/^!(\S+)$/gm);
-    for (const [, path = ""] of context) assert.ok(existsSync(join(project, path)), path);
+    for (const path of context) assert.ok(existsSync(join(project, path)), path);
+  });
+
+  test("has in its context what the scripts of its build start", () => {
+    const { scripts } = JSON.parse(readFileSync(join(project, "package.json"), "utf8")) as {
+      scripts: Record<string, string>;
+    };
+    const started = Array.from(text.matchAll(/\bnpm run (\w+)/g), ([, name = ""]) => scripts[name] ?? "").flatMap(
+      (script) => Array.from(script.matchAll(/\bnode (\S+)/g), ([, file = ""]) => file),
+    );
+    assert.ok(started.length > 0);
+    for (const file of started) assert.ok(context.includes(file.split("/")[0] ?? ""), file);
   });
 });

@@ -107,7 +107,7 @@ function example(operation: Declared): string {
         : method === "GET"
           ? ""
           : ` -X ${method} -H 'X-Modhost-Admin: 1'`;
-  return `curl${isRaw === true ? " -N" : ""} --unix-socket data/admin.sock${given} ${query.length > 1 ? `'${url}'` : url}`;
+  return `curl${isRaw === true ? " -N" : ""} --unix-socket data/admin.sock${given} ${query.length > 0 ? `'${url}'` : url}`;
 }
 
 function sample(field: string, { type, values }: AdminField): string | number | boolean {
