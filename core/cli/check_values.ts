@@ -81,18 +81,27 @@ function appWarnings(config: Config, http: HttpModule | undefined): string[] {
   const unknown = [...setOptions(config)].flatMap(({ path, declaration, value }) => {
     if (declaration.keys !== "apps") return [];
     const names = Object.keys(value as object).filter((name) => name !== "*" && !apps.has(name));
-    return names.map((name) => {
-      const near = nearest(name, apps);
-      return `${path}.${name}: no app is named ${name}${near === undefined ? "" : `: did you mean ${near}?`}`;
-    });
+    return names.map((name) => `${path}.${name}: ${noApp(name, apps)}`);
   });
+  // What stands before an app that is not there stands before nothing: the app that was meant goes without it.
+  const idle = http
+    .middleware()
+    .filter(({ module }) => module === "http")
+    .flatMap(({ name, apps: before = [] }) =>
+      before.filter((app) => !apps.has(app)).map((app) => `http_middleware, ${name}: ${noApp(app, apps)}`),
+    );
   const byName = Map.groupBy(routes, ({ host, app }) => `${app}${host === "*" ? "" : ` on ${host}`}`);
   const taken = [...byName].flatMap(([name, own]) => {
     const modules = [...new Set(own.map(({ module }) => module))];
     if (modules.length < 2) return [];
     return [`The modules ${modules.join(" and ")} both provide an app ${name}: set the name of one in its provider`];
   });
-  return [...unknown, ...taken];
+  return [...unknown, ...idle, ...taken];
+}
+
+function noApp(name: string, apps: ReadonlySet<string>): string {
+  const near = nearest(name, apps);
+  return `no app is named ${name}${near === undefined ? "" : `: did you mean ${near}?`}`;
 }
 
 /** Of a server that runs, only the ports that it would open are tried: the others are its own. */

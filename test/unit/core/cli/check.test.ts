@@ -92,6 +92,18 @@ describe("check: values", () => {
     assert.doesNotMatch(stdout, /http_paths\.hello/);
   });
 
+  test("middleware before an app that nobody provides is a warning", async () => {
+    const { code, stdout } = await check({
+      "modhost.config.yaml":
+        "plugin_paths: [.]\nmodules_enabled: [http, hello]\nhttp_middleware: [{ use: ./limits.js, apps: [helo, hello] }]\n",
+      "mod_hello.js": app("hello"),
+      "limits.js": "export default () => (context, next) => next();",
+    });
+    assert.equal(code, 0);
+    assert.match(stdout, /warning {2}http_middleware, \S*limits\.js: no app is named helo: did you mean hello\?/);
+    assert.doesNotMatch(stdout, /no app is named hello/);
+  });
+
   test("a port that is taken is a warning, since this server may be running", async () => {
     const server = createServer().listen(0, "127.0.0.1");
     await once(server, "listening");
