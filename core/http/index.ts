@@ -57,7 +57,7 @@ export {
   requestCounting,
   statusClasses,
 } from "./request_counts.ts";
-export { roomToSend } from "./response.ts";
+export { isSeenByMiddleware, roomToSend } from "./response.ts";
 export type { MountPlace, RouteInfo } from "./route.ts";
 export { type Explanation, HttpService, type RequestSiblings, type ServiceFigures } from "./service.ts";
 export { environmentOf, type HttpEnvironment, type HttpSettings } from "./settings.ts";

@@ -87,6 +87,11 @@ export function roomToSend({ response }: { readonly response: HttpResponse }): P
   return response instanceof Response ? response.enter() : undefined;
 }
 
+/** Middleware stands before the app of a handler, and gets the body before it is sent: a file as the stream that it knows. */
+export function isSeenByMiddleware({ response }: { readonly response: HttpResponse }): boolean {
+  return response instanceof Response && response.sink !== undefined;
+}
+
 /** The response as a handler sees it (contract, part 2), and the one place that writes an answer. */
 export class Response implements HttpResponse {
   status_code = 200;

@@ -5,7 +5,14 @@ import { relative, sep } from "node:path";
 import { Readable } from "node:stream";
 import type { Context, Next } from "koa";
 import koaStatic from "koa-static";
-import { answerConditions, answerRanges, encodePath, roomToSend, validatorsOf } from "../../core/http/index.ts";
+import {
+  answerConditions,
+  answerRanges,
+  encodePath,
+  isSeenByMiddleware,
+  roomToSend,
+  validatorsOf,
+} from "../../core/http/index.ts";
 import type { HttpEvent, ResponseHeaders } from "../../core/types.ts";
 import { chooseVariant } from "./encodings.ts";
 import { type Found, statusOf } from "./locate.ts";
@@ -100,6 +107,8 @@ const MAX_SMALL_BYTES = 64 * 1024;
 export const small: Step = async (context, next) => {
   const { path, stats, disk } = context.state.file.sent as Found;
   if (disk.read === undefined || context.method === "HEAD" || stats.size > MAX_SMALL_BYTES) return next();
+  // What compresses files and keeps them knows them by their streams.
+  if (isSeenByMiddleware(eventOf(context))) return next();
   try {
     const bytes = disk.read(path, stats);
     if (bytes === undefined) return next();
