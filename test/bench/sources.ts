@@ -100,7 +100,7 @@ async function take(folder: string, work: ToTake): Promise<Taken> {
 
 function start(program: "giver" | "taker", env: Readonly<Record<string, string>>): ChildProcess {
   return fork(fileURLToPath(new URL(`sources/${program}.ts`, import.meta.url)), [], {
-    execArgv: ["--max-semi-space-size=2", "--conditions=source"],
+    execArgv: ["--max-semi-space-size=8", "--conditions=source"],
     stdio: ["ignore", "ignore", "inherit", "ipc"],
     env: { ...process.env, ...env },
   });

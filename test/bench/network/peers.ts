@@ -84,7 +84,7 @@ async function answerOf(child: ChildProcess): Promise<unknown> {
 const programAt = (file: string) => fileURLToPath(new URL(file, import.meta.url));
 
 /** As the launcher starts the node. */
-const flags = ["--max-semi-space-size=2", "--conditions=source"];
+const flags = ["--max-semi-space-size=8", "--conditions=source"];
 
 const own = (name: string, file: string): Kind => ({
   name,

@@ -39,8 +39,8 @@ const nodePackage = (version: string) => ({
   "node_modules/node/bin/node": `#!/bin/sh\nexec "${process.execPath}" "$@"\n`,
 });
 
-/** Size of the young generation that the program runs with. */
-const young = "--max-semi-space-size=2";
+/** Size of the young generation that a server runs with. */
+const young = "--max-semi-space-size=8";
 
 const reporting =
   "console.log(JSON.stringify({ args: process.argv.slice(2), flags: process.execArgv })); process.exitCode = 7;";
@@ -77,17 +77,38 @@ describe("the launcher", () => {
     assert.equal(Number((await ended(child)).stdout), child.pid);
   });
 
-  test("leaves the young generation as NODE_OPTIONS sizes it", async () => {
+  test("leaves the young generation as NODE_OPTIONS or options of Node size it", async () => {
     const folder = await tree({ "core/cli/main.ts": reporting });
-    const child = launch(folder, [], { NODE_OPTIONS: "--max-semi-space-size=8" });
-    assert.deepEqual(JSON.parse((await ended(child)).stdout).flags, ["--conditions=source"]);
+    const other = "--max-semi-space-size=16";
+    for (const [given, env] of [
+      [[], { NODE_OPTIONS: other }],
+      [[other], {}],
+    ] as const) {
+      const { stdout } = await ended(launch(folder, [...given], env));
+      assert.deepEqual(JSON.parse(stdout).flags, [...given, "--conditions=source"]);
+    }
   });
 
   test("takes the built program where there is no source", async () => {
     const folder = await tree({ "dist/core/cli/main.js": reporting, "package.json": '{ "type": "module" }' });
-    const { stdout, code } = await ended(launch(folder, [], "check"));
-    assert.deepEqual(JSON.parse(stdout), { args: ["check"], flags: [young] });
+    const { stdout, code } = await ended(launch(folder, [], "run"));
+    assert.deepEqual(JSON.parse(stdout), { args: ["run"], flags: [young] });
     assert.equal(code, 7);
+  });
+
+  test("sizes the young generation of servers; for other commands a package starts Node once", async () => {
+    const folder = await tree({ "dist/core/cli/main.js": reporting, "package.json": '{ "type": "module" }' });
+    for (const [args, flags] of [
+      [[], [young]],
+      [["run", "./mod_hello.js"], [young]],
+      [["--quiet", "run"], [young]],
+      [["node", "daemon"], [young]],
+      [["node", "id"], []],
+      [["status"], []],
+    ] as const) {
+      const { stdout } = await ended(launch(folder, [], ...args));
+      assert.deepEqual(JSON.parse(stdout), { args, flags }, args.join(" "));
+    }
   });
 
   test("an old Node without a newer one beside it says the remedy", async () => {
@@ -110,7 +131,7 @@ describe("the launcher", () => {
   test("an old Node hands over to the package node beside it", async () => {
     const folder = await tree({ "core/cli/main.ts": reporting, ...nodePackage("24.9.0") });
     const { stdout, code } = await ended(launch(folder, ["--import", oldNode], "routes"));
-    assert.deepEqual(JSON.parse(stdout), { args: ["routes"], flags: ["--conditions=source", young] });
+    assert.deepEqual(JSON.parse(stdout), { args: ["routes"], flags: ["--conditions=source"] });
     assert.equal(code, 7);
   });
 
@@ -152,7 +173,7 @@ describe("the launcher", () => {
   test("words of commands that read their own are handed on as they are", async () => {
     const folder = await tree({ "core/cli/main.ts": reporting });
     const { stdout } = await ended(launch(folder, [], "rpc", "add", "--inspect"));
-    assert.deepEqual(JSON.parse(stdout), { args: ["rpc", "add", "--inspect"], flags: ["--conditions=source", young] });
+    assert.deepEqual(JSON.parse(stdout), { args: ["rpc", "add", "--inspect"], flags: ["--conditions=source"] });
   });
 
   const waiting = `setInterval(() => {}, 1000);
