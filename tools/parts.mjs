@@ -55,7 +55,11 @@ const common = {
   // Not that of the sources, which packages of others may know as well.
   conditions: [],
   external,
-  alias: Object.fromEntries(doors.map(([name, source]) => [join("modhost", name), join(root, source)])),
+  alias: {
+    ...Object.fromEntries(doors.map(([name, source]) => [join("modhost", name), join(root, source)])),
+    // Its form, which is not used, makes random names by a library of ciphers.
+    formidable: join(root, "node_modules/formidable/src/parsers/index.js"),
+  },
   // So that V8 holds a byte for each character.
   charset: "ascii",
   minifyWhitespace: true,

@@ -1,5 +1,4 @@
 /** Watches the event loop from another thread: says which module holds it up, where that module can no longer say so. */
-import { url } from "node:inspector";
 import { Worker } from "node:worker_threads";
 import { onNumbered, runningNow } from "../util/usage.ts";
 
@@ -30,7 +29,7 @@ export function watchLoop(options: WatchdogOptions): () => void {
   const beat = new Int32Array(new SharedArrayBuffer(8));
   let worker: Worker | undefined;
   const step = () => {
-    Atomics.store(beat, 1, url() === undefined ? 0 : 1);
+    Atomics.store(beat, 1, isInspected() ? 1 : 0);
     Atomics.add(beat, 0, 1);
     worker ??= watcher({ ...options, beat, running: runningNow });
   };
@@ -41,6 +40,9 @@ export function watchLoop(options: WatchdogOptions): () => void {
     void worker?.terminate();
   };
 }
+
+/** An inspector is open. Node's module is loaded with the first beat, as the thread is. */
+const isInspected = () => process.getBuiltinModule("node:inspector").url() !== undefined;
 
 function watcher(workerData: WatchdogTask): Worker {
   const worker = new Worker(program, { workerData, name: "watchdog" });

@@ -1,7 +1,7 @@
 import { hostname } from "node:os";
 import { join, resolve } from "node:path";
 import { lockHolder } from "modhost/node";
-import { gt } from "semver";
+import gt from "semver/functions/gt.js";
 import {
   type Command,
   type CommandContext,

@@ -1,5 +1,5 @@
 /** A snapshot as it is read: whoever can write to the backend may have written it. */
-import { valid } from "semver";
+import valid from "semver/functions/valid.js";
 import { printable } from "../../../core/net/http.ts";
 import { FORMAT, leadsOut, type Snapshot, type SnapshotFolder } from "./format.ts";
 

@@ -14,18 +14,28 @@ export interface DashboardDeps {
   readonly items: Items;
 }
 
-const libraries: readonly (PageFolder & { readonly imports: Readonly<Record<string, string>> })[] = [
-  { name: "preact", folder: folderOf("preact"), only: ["preact.mjs"], imports: { preact: "preact.mjs" } },
-  { name: "hooks", folder: folderOf("preact/hooks"), only: ["hooks.mjs"], imports: { "preact/hooks": "hooks.mjs" } },
-  { name: "htm", folder: folderOf("htm"), only: ["htm.mjs"], imports: { htm: "htm.mjs" } },
-  { name: "htm-preact", folder: folderOf("htm/preact"), only: ["index.mjs"], imports: { "htm/preact": "index.mjs" } },
-  {
-    name: "uplot",
-    folder: folderOf("uplot"),
-    only: ["uPlot.esm.js", "uPlot.min.css"],
-    imports: { uplot: "uPlot.esm.js" },
-  },
-];
+interface Library extends PageFolder {
+  readonly imports: Readonly<Record<string, string>>;
+}
+
+let found: readonly Library[] | undefined;
+
+/** Looked for when the first page is asked for: few servers are. */
+function libraries(): readonly Library[] {
+  found ??= [
+    { name: "preact", folder: folderOf("preact"), only: ["preact.mjs"], imports: { preact: "preact.mjs" } },
+    { name: "hooks", folder: folderOf("preact/hooks"), only: ["hooks.mjs"], imports: { "preact/hooks": "hooks.mjs" } },
+    { name: "htm", folder: folderOf("htm"), only: ["htm.mjs"], imports: { htm: "htm.mjs" } },
+    { name: "htm-preact", folder: folderOf("htm/preact"), only: ["index.mjs"], imports: { "htm/preact": "index.mjs" } },
+    {
+      name: "uplot",
+      folder: folderOf("uplot"),
+      only: ["uPlot.esm.js", "uPlot.min.css"],
+      imports: { uplot: "uPlot.esm.js" },
+    },
+  ];
+  return found;
+}
 
 const own: PageFolder = { name: "admin", folder: new URL("../pages/", import.meta.url) };
 
@@ -43,7 +53,7 @@ const preload = [
 /** The routes of the dashboard, below `/admin`, for GET and HEAD. */
 export function dashboardRoutes({ module, items, keys, identify }: DashboardDeps): RouteTable {
   const extensions = () => [...items.pages()].map(([name, pages]) => ({ name: `of-${name}`, ...pages }));
-  const files = new PageFiles(() => [own, ...libraries, ...extensions()]);
+  const files = new PageFiles(() => [own, ...libraries(), ...extensions()]);
   const base = () => new URL(module.http_url()).pathname.replace(/\/$/, "");
 
   const document: Handler = async (event) => {
@@ -56,7 +66,7 @@ export function dashboardRoutes({ module, items, keys, identify }: DashboardDeps
       files: `${base()}/files/${await files.version()}`,
       imports: {
         ...Object.fromEntries(
-          libraries.flatMap(({ name, imports }) =>
+          libraries().flatMap(({ name, imports }) =>
             Object.entries(imports).map(([bare, file]) => [bare, `${name}/${file}`]),
           ),
         ),

@@ -1,5 +1,6 @@
 /** The version of the node and of its dependencies. */
-import { compare, valid } from "semver";
+import compare from "semver/functions/compare.js";
+import valid from "semver/functions/valid.js";
 import type { LowLevelNode } from "../low_level_node.ts";
 import { NodeError } from "../util/errors.ts";
 import { installedPackages, ownPackage } from "../util/packages.ts";

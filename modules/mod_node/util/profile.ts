@@ -2,7 +2,7 @@
  * What V8 and Node tell of a running process, for whoever looks for the cause of a slow one. Contents of the memory, which
  * hold keys, are not among it.
  */
-import { Session } from "node:inspector/promises";
+import type { Session } from "node:inspector/promises";
 import { setTimeout as delay } from "node:timers/promises";
 import { getHeapSpaceStatistics, getHeapStatistics } from "node:v8";
 import { NodeError } from "./errors.ts";
@@ -101,6 +101,7 @@ async function together(wanted: readonly Collect[], settings: ProfileSettings): 
 }
 
 async function sampled(name: string, sample: (session: Session) => Promise<unknown>): Promise<ZipEntry> {
+  const { Session } = process.getBuiltinModule("node:inspector/promises");
   const session = new Session();
   session.connect();
   try {
