@@ -13,8 +13,8 @@ const MAX_BLOCK_BYTES = 2 * 1024 * 1024;
 const FAR_MS = 5;
 /** Times the usual that a reader asks for ahead of what comes from afar, at most. */
 const MAX_REACH = 8;
-/** Part of what a reader asks for at a time by which a rate can be told. */
-const MEASURED_PART = 1 / 2;
+/** Part of what is asked for at a time by which a rate is told at first. */
+const FIRST_PART = 1 / 2;
 /** What is left of a reach when blocks come more slowly for once. */
 const FALL = 3 / 4;
 /** Part of what all may hold that such readers leave to others. */
@@ -47,8 +47,10 @@ export class Readahead<K, T> {
   readonly #now: () => number;
   /** Milliseconds that the quickest block took from when it was asked for. */
   #least = Number.POSITIVE_INFINITY;
-  /** What has come behind the first block since the reach was set, and when that one came. */
-  #came: { bytes: number; since: number | undefined } = { bytes: 0, since: undefined };
+  /** What has come since the reach was set, or the first block came. */
+  #came = { bytes: 0, since: 0 };
+  /** Part of what is asked for at a time by which a rate is told. */
+  #measuredPart = FIRST_PART;
   #reach = 1;
   /** Bytes of the longest so far. */
   #longest = 0;
@@ -164,22 +166,21 @@ export class Readahead<K, T> {
   }
 
   /**
-   * A block has come: sets the reach once so many bytes have that a rate can be told. The time until the first of them is no part of
-   * it, or a reader would have to try each rate before it asked for the next.
+   * A block has come: sets the reach once so many bytes have that a rate can be told. At first it is that of the blocks behind the
+   * first one, which come without a pause; later all that was asked for has to come, as it does in each round trip.
    */
   #measure(bytes: number, asked: number): void {
     const now = this.#now();
+    const isFirst = this.#least === Number.POSITIVE_INFINITY;
     this.#least = Math.min(this.#least, now - asked);
-    if (this.#came.since === undefined) {
-      this.#came.since = now;
-      return;
-    }
-    this.#came.bytes += bytes;
-    if (this.#came.bytes < this.#usualBytes * this.#reach * MEASURED_PART) return;
+    if (isFirst) this.#came.since = now;
+    else this.#came.bytes += bytes;
+    if (this.#came.bytes < this.#usualBytes * this.#reach * this.#measuredPart) return;
     const onTheWay = this.#least < FAR_MS ? 0 : (this.#came.bytes / (now - this.#came.since)) * this.#least;
     const reach = Math.max((2 * onTheWay) / this.#usualBytes, FALL * this.#reach);
     this.#reach = Math.min(MAX_REACH, Math.max(1, reach));
-    this.#came = { bytes: 0, since: undefined };
+    this.#came = { bytes: 0, since: now };
+    this.#measuredPart = 1;
   }
 
   #register(): void {
