@@ -7,7 +7,7 @@ import { type Installed, installed, type Server, startServers } from "./node/ser
 import { benchStart } from "./node/start.ts";
 import { cpuSeconds, fileBytes, forgetPeak, peakBytes } from "./node/usage.ts";
 import { large, lists, long, type Scale, small, type Work, warmUp } from "./node/works.ts";
-import { Comparison, type Report, type Section, versionsOfPeers } from "./report.ts";
+import { Comparison, type Report, type Section, spread, versionsOfPeers } from "./report.ts";
 
 const mebibyte = 2 ** 20;
 /** Turns of each server before one of many calls is measured: until then programs compile what they run, and grow. */
@@ -32,7 +32,7 @@ export interface NodeBenchOptions {
   readonly rounds?: number;
   /** MiB of the large file. */
   readonly size?: number;
-  /** A large file of 1 GiB, and ten times as many entries. */
+  /** A large file of 1 GiB, ten times as many entries, and what idle servers hold after an hour. */
   readonly full?: boolean;
   /** Regular expression: only work whose name it matches. */
   readonly only?: string;
@@ -56,8 +56,9 @@ export async function benchNode(options: NodeBenchOptions, report: Report): Prom
     const section = report.section(full ? "node, full" : "node", { how, beside: versionsOfPeers(), isWhole });
     for (let round = 1; round <= rounds; round += 1) await playRound(program, samples, scale, round);
     print(section, samples, scale);
+    if (samples.size > 1) printPeaks(section, samples);
   }
-  if (chosen({ name: "start" })) await benchStart(program, report);
+  if (chosen({ name: "start" })) await benchStart(program, { full, report });
   await benchLoop(program, scale, chosen, report);
   await benchGrowth(program, scale, chosen, report);
 }
@@ -121,5 +122,25 @@ function print(section: Section, samples: Samples, scale: Scale): void {
       ],
       byServer,
     );
+  }
+}
+
+/** The most that each server held in all works of a round, which one process goes through. */
+function printPeaks(section: Section, samples: Samples): void {
+  const works = [...samples.values()];
+  const names = new Set(works.flatMap((byServer) => [...byServer.keys()]));
+  section.head(["the most memory over all works", "MiB", "of its own (MiB)"]);
+  for (const name of names) {
+    const most = (figure: (sample: Sample) => number) => {
+      const byWork = works.map((byServer) => (byServer.get(name) ?? []).map(figure));
+      const rounds = Array.from({ length: Math.max(...byWork.map(({ length }) => length)) }, (_, round) =>
+        Math.max(...byWork.flatMap((own) => own[round] ?? []).filter(Number.isFinite)),
+      );
+      return spread(
+        rounds.map((bytes) => bytes / mebibyte),
+        0,
+      );
+    };
+    section.row([name, most(({ peak }) => peak), most(({ own }) => own)]);
   }
 }
