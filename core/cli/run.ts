@@ -11,7 +11,6 @@ import { type Command, type CommandContext, UsageError } from "./command.ts";
 import { inheritedSockets } from "./handover/activation.ts";
 import { type Former, formerProcess } from "./handover/former.ts";
 import { takeOver } from "./handover/request.ts";
-import { boundHeapGrowth } from "./heap_growth.ts";
 import { filesArgument, hostOptions, httpOf, withHost } from "./hosted.ts";
 import type { Output } from "./output.ts";
 import { RunService } from "./run_service.ts";
@@ -87,7 +86,6 @@ export const run: Command = {
 /** Runs a host in this process, alone or as one of several, and gives the exit code. */
 async function runHost(context: CommandContext, member: Member | undefined): Promise<number> {
   const { output, env } = context;
-  boundHeapGrowth();
   const manager = new ServiceManager({
     env,
     failed: (reason) => service.host.log.warn("The service manager is not told how the server is: %s", reason),

@@ -4,6 +4,7 @@ import { mkdtemp, rm } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { fileURLToPath } from "node:url";
+import { serverFlags } from "#test/support/launchers.ts";
 import { type Report, type Section, spread } from "./report.ts";
 import { Line } from "./sources/line.ts";
 
@@ -100,7 +101,7 @@ async function take(folder: string, work: ToTake): Promise<Taken> {
 
 function start(program: "giver" | "taker", env: Readonly<Record<string, string>>): ChildProcess {
   return fork(fileURLToPath(new URL(`sources/${program}.ts`, import.meta.url)), [], {
-    execArgv: ["--max-semi-space-size=8", "--conditions=source"],
+    execArgv: [...serverFlags],
     stdio: ["ignore", "ignore", "inherit", "ipc"],
     env: { ...process.env, ...env },
   });

@@ -4,6 +4,7 @@ import { once } from "node:events";
 import { mkdir } from "node:fs/promises";
 import { join } from "node:path";
 import { fileURLToPath } from "node:url";
+import { serverFlags } from "#test/support/launchers.ts";
 import { heliaProgram } from "#test/support/network/helia.ts";
 import { startKubo } from "./kubo_peer.ts";
 
@@ -83,12 +84,9 @@ async function answerOf(child: ChildProcess): Promise<unknown> {
 
 const programAt = (file: string) => fileURLToPath(new URL(file, import.meta.url));
 
-/** As the launcher starts the node. */
-const flags = ["--max-semi-space-size=8", "--conditions=source"];
-
 const own = (name: string, file: string): Kind => ({
   name,
-  start: (folder) => NodePeer.start([...flags, programAt(file)], folder),
+  start: (folder) => NodePeer.start([...serverFlags, programAt(file)], folder),
 });
 
 /** Those that are there; the first is this project's. */

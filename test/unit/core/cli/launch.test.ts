@@ -40,7 +40,7 @@ const nodePackage = (version: string) => ({
 });
 
 /** Size of the young generation that a server runs with. */
-const young = "--max-semi-space-size=8";
+const young = "--max-semi-space-size=16";
 
 const reporting =
   "console.log(JSON.stringify({ args: process.argv.slice(2), flags: process.execArgv })); process.exitCode = 7;";
@@ -79,7 +79,7 @@ describe("the launcher", () => {
 
   test("leaves the young generation as NODE_OPTIONS or options of Node size it", async () => {
     const folder = await tree({ "core/cli/main.ts": reporting });
-    const other = "--max-semi-space-size=16";
+    const other = "--max-semi-space-size=4";
     for (const [given, env] of [
       [[], { NODE_OPTIONS: other }],
       [[other], {}],
