@@ -4,7 +4,7 @@ import { type TestContext, test } from "node:test";
 import { guardProcess } from "#core/cli/process_guard.ts";
 
 function refusedBy(t: TestContext, call: () => unknown): string | undefined {
-  t.mock.method(process, "kill", () => true);
+  const { mock } = t.mock.method(process, "kill", () => true);
   let refused: string | undefined;
   const guard = guardProcess({
     refuse: ({ act }) => {
@@ -18,6 +18,8 @@ function refusedBy(t: TestContext, call: () => unknown): string | undefined {
     assert.equal((error as Error).message, "refused");
   } finally {
     guard.end();
+    // In the end of the test they would be put back in the order in which they were made, and the first one stay.
+    mock.restore();
   }
   return refused;
 }
