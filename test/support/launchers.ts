@@ -13,13 +13,17 @@ export const nodeLauncher = ours("launch_node.mjs");
  */
 export const handedFlags: readonly string[] = [
   "--conditions=source",
-  "--max-semi-space-size=16",
+  "--max-semi-space-size=2",
   // See `bundle.mjs`.
   ...(process.env.TEST_PROGRAM_HOOK ? [`--require=${process.env.TEST_PROGRAM_HOOK}`] : []),
 ];
 
 /** All that a launcher asks of V8 for a server, for programs that run its parts by themselves. */
-export const serverFlags: readonly string[] = [...handedFlags, "--heap-growing-percent=100"];
+export const serverFlags: readonly string[] = [
+  ...handedFlags,
+  "--heap-growing-percent=100",
+  "--no-allocation-site-pretenuring",
+];
 
 /** What Node is given to run such a program, which may be another one: that of an installed package has other flags. */
 export const wordsOf = (file: string): readonly string[] =>

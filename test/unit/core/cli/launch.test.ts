@@ -40,7 +40,7 @@ const nodePackage = (version: string) => ({
 });
 
 /** Size of the young generation that a server runs with. */
-const young = "--max-semi-space-size=16";
+const young = "--max-semi-space-size=2";
 
 const reporting =
   "console.log(JSON.stringify({ args: process.argv.slice(2), flags: process.execArgv })); process.exitCode = 7;";
