@@ -29,7 +29,7 @@ const youngGeneration = "--max-semi-space-size=2";
  * call until the whole heap is collected, which can double what a small call costs.
  */
 const lateFlags = ["--heap-growing-percent=100", "--no-allocation-site-pretenuring"];
-/** V8 takes compiled code only from where the same flags were set: by then that of the start is kept. */
+/** V8 takes compiled code only from where the same flags were set: by then that of the start is kept (`tools/program.mjs`). */
 const LATE_MS = 10000;
 
 /** Options of Node that open an inspector: of `modhost run`, they are meant for the process that runs the modules. */
