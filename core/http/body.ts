@@ -2,6 +2,8 @@ import type { IncomingMessage } from "node:http";
 import { ModhostError } from "../util/errors.ts";
 import { BodyTurns } from "./body_turns.ts";
 import type { NodeRequest } from "./node_messages.ts";
+import { LargeBody } from "./patches/node/large_body.ts";
+import { keepReadBuffer, releaseReadBuffer } from "./patches/node/read_buffers.ts";
 import type { Flow, ProgressWatch } from "./progress.ts";
 
 /** Bytes and milliseconds for which an unread body is taken in after an early answer, so that the client reads it. */
@@ -13,6 +15,9 @@ const readTwice = () => new TypeError("The request body has been read already: i
 /** Bytes that wait for a busy reader before the network is held back. */
 const MAX_QUEUED_BYTES = 256 * 1024;
 
+/** Pieces of less are left to the garbage collector. */
+const MIN_FREED_BYTES = 16 * 1024;
+
 /** A request body as it arrives: counted, watched for progress, with its errors told apart. One reader. */
 export class IncomingBody {
   readonly #request: NodeRequest;
@@ -22,6 +27,7 @@ export class IncomingBody {
   #received = 0;
   #taken = false;
   #lingering = false;
+  #large: LargeBody | undefined;
 
   /**
    * `invite` is called before the first read: the client may be waiting to be asked for the body. `pause` is for how many
@@ -121,7 +127,16 @@ export class IncomingBody {
   }
 
   /** Reads it piece by piece; the network is held back while the reader is busy. */
-  async *[Symbol.asyncIterator](): AsyncGenerator<Buffer, void, undefined> {
+  [Symbol.asyncIterator](): AsyncGenerator<Buffer, void, undefined> {
+    return this.#pieces(false);
+  }
+
+  /** The same, but a piece is valid until the next one is asked for: its memory serves again, or is freed. */
+  passing(): AsyncGenerator<Buffer, void, undefined> {
+    return this.#pieces(true);
+  }
+
+  async *#pieces(isPassing: boolean): AsyncGenerator<Buffer, void, undefined> {
     if (this.#taken) throw readTwice();
     this.#taken = true;
     this.#invite();
@@ -131,22 +146,30 @@ export class IncomingBody {
     let end: "complete" | "BODY_ABORTED" | "BODY_TIMEOUT" | undefined;
     let wake: (() => void) | undefined;
     let isLeft = false;
+    let given: Buffer | undefined;
     const goOn = () => {
-      if (!isLeft && !turns.isOver && queued < MAX_QUEUED_BYTES && request.isPaused()) request.resume();
+      if (isLeft || turns.isOver || queued >= MAX_QUEUED_BYTES) return;
+      if (request.isPaused()) request.resume();
+      this.#large?.resume();
     };
     const turns = new BodyTurns(goOn);
     const finish = (how: NonNullable<typeof end>) => () => {
       end ??= how;
       wake?.();
     };
-    const onData = (chunk: Buffer) => {
+    /** True when that was enough for now. */
+    const take = (chunk: Buffer): boolean => {
       this.#received += chunk.length;
       queue.push(chunk);
       queued += chunk.length;
-      const isEnough = turns.took(chunk.length) || queued >= MAX_QUEUED_BYTES;
-      // What is taken in after the answer has a bound of its own, and nobody may wait for it any more.
-      if (isEnough && !this.#lingering) request.pause();
       wake?.();
+      return turns.took(chunk.length) || queued >= MAX_QUEUED_BYTES;
+    };
+    const reader = { received: () => this.#received, take: (chunk: Buffer) => !take(chunk) };
+    const onData = (chunk: Buffer) => {
+      // What is taken in after the answer has a bound of its own, and nobody may wait for it any more.
+      if (take(chunk) && !this.#lingering) request.pause();
+      if (isPassing) this.#large ??= LargeBody.of(request, reader);
     };
     const onEnd = finish("complete");
     const onClose = finish("BODY_ABORTED");
@@ -154,13 +177,17 @@ export class IncomingBody {
     const flow = { ...this.#flow(finish("BODY_TIMEOUT"), () => wake !== undefined), patience };
     this.#watch.add(flow);
     request.on("data", onData).on("end", onEnd).on("close", onClose).on("error", onClose);
+    if (isPassing) this.#large = LargeBody.of(request, reader);
     try {
       for (;;) {
         const chunk = queue.shift();
         if (chunk !== undefined) {
           queued -= chunk.length;
           goOn();
+          given = chunk;
           yield chunk;
+          given = undefined;
+          if (isPassing) release(chunk);
         } else if (end === "complete") {
           return;
         } else if (end !== undefined) {
@@ -174,6 +201,9 @@ export class IncomingBody {
       }
     } finally {
       isLeft = true;
+      this.#large?.end();
+      for (const chunk of queue) releaseReadBuffer(chunk);
+      if (given !== undefined) keepReadBuffer(given);
       this.#watch.delete(flow);
       request.removeListener("data", onData).removeListener("end", onEnd).removeListener("close", onClose);
       if (!this.#lingering) request.pause();
@@ -187,6 +217,7 @@ export class IncomingBody {
   linger(how: "patiently" | "briefly"): Promise<void> {
     const request = this.#request;
     this.#lingering = true;
+    this.#large?.end();
     return new Promise((resolve) => {
       let left = MAX_LINGER_BYTES;
       const finish = () => {
@@ -211,4 +242,11 @@ export class IncomingBody {
   #flow(expired: () => void, waiting: () => boolean = () => !this.#request.isPaused()): Flow {
     return { moved: () => this.#received, waiting, expired };
   }
+}
+
+/** Has its memory serve again, or frees it: pieces that are large are as much work for the garbage collector as all else of an upload. */
+function release(piece: Buffer): void {
+  const { buffer, length } = piece;
+  if (releaseReadBuffer(piece) || length < MIN_FREED_BYTES) return;
+  if (length === buffer.byteLength && buffer instanceof ArrayBuffer) buffer.transfer(0);
 }

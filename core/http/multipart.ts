@@ -3,6 +3,11 @@ import { parseParameters } from "./disposition.ts";
 import { type BodyParser, OpeningParser } from "./multipart_bare.ts";
 import { cutMultipart, invalidMultipart, type PartHeaders, type Piece } from "./multipart_parser.ts";
 
+/** A source whose pieces can be had so that each is valid until the next one is asked for. */
+export interface PassingSource {
+  passing(): AsyncIterable<Buffer>;
+}
+
 /** Bytes read behind the closing boundary, so that the connection can be used again. */
 const MAX_EPILOGUE_BYTES = 64 * 1024;
 
@@ -18,7 +23,7 @@ const MAX_EPILOGUE_BYTES = 64 * 1024;
  * BODY_TOO_LARGE for `limits.part_bytes`; the signal's reason when it is aborted; and what the source throws.
  */
 export async function* readParts(
-  source: AsyncIterable<Buffer>,
+  source: AsyncIterable<Buffer> | PassingSource,
   contentType: string,
   limits: MultipartLimits = {},
   signal?: AbortSignal,
@@ -44,9 +49,12 @@ class PartReader {
   #reading = false;
   #epilogue = 0;
   #ended = false;
+  /** What parts give out is to be copied for who may keep it. */
+  readonly isPassing: boolean;
 
-  constructor(source: AsyncIterable<Buffer>, parser: BodyParser, signal: AbortSignal | undefined) {
-    this.#source = source[Symbol.asyncIterator]();
+  constructor(source: AsyncIterable<Buffer> | PassingSource, parser: BodyParser, signal: AbortSignal | undefined) {
+    this.isPassing = "passing" in source;
+    this.#source = ("passing" in source ? source.passing() : source)[Symbol.asyncIterator]();
     this.#parser = parser;
     this.#signal = signal;
     signal?.addEventListener("abort", this.#onAbort);
@@ -160,7 +168,11 @@ class Part implements MultipartPart {
   }
 
   get body(): AsyncIterable<Buffer> {
-    return this.#read();
+    return this.#read(this.#reader.isPassing);
+  }
+
+  get passing(): AsyncIterable<Buffer> {
+    return this.#read(false);
   }
 
   async text(): Promise<string> {
@@ -168,18 +180,18 @@ class Part implements MultipartPart {
   }
 
   bytes(): Promise<Buffer> {
-    const bytes = collect(this.#read());
+    const bytes = collect(this.body);
     this.collected = bytes.catch(() => {});
     return bytes;
   }
 
-  async *#read(): AsyncGenerator<Buffer, void, undefined> {
+  async *#read(isCopied: boolean): AsyncGenerator<Buffer, void, undefined> {
     if (this.#taken) throw new TypeError("The body of this part has been read already: it can be read once");
     this.#taken = true;
     for (;;) {
       const bytes = await this.#reader.nextBytes(this);
       if (bytes === undefined) return;
-      yield bytes;
+      yield isCopied ? Buffer.from(bytes) : bytes;
     }
   }
 }

@@ -68,7 +68,8 @@ export class OpeningParser implements BodyParser {
     if (this.#parser === undefined && held.length > MAX_PROLOGUE_LINE) {
       throw invalidMultipart("it does not begin with a boundary");
     }
-    this.#held = this.#parser === undefined ? held : none;
+    // The chunk may serve again by the time the next one comes.
+    this.#held = this.#parser === undefined ? Buffer.from(held) : none;
     return held;
   }
 

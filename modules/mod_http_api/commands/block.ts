@@ -52,12 +52,12 @@ async function* put(
   options: Omit<BlockPutOptions, "timeout">,
   write: WriteCid = String,
 ): AsyncGenerator<ValueOf<typeof blockStat>> {
-  for await (const { body } of files) {
+  for await (const { passing } of files) {
     let size = 0;
-    const counted = tapped(body, ({ length }) => {
+    const counted = tapped(passing, ({ length }) => {
       size += length;
     });
-    const key = await node.block.put(counted, { ...options, signal, offline, transfer: true });
+    const key = await node.block.put(counted, { ...options, signal, offline });
     yield { Key: write(key), Size: size };
   }
 }

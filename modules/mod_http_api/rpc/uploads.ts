@@ -2,7 +2,7 @@
  * Presents the files of a multipart body as a tree that is walked once, in order, while the body arrives. Nothing is
  * buffered: an entry that the caller skips cannot be read later.
  */
-import { detach, type ModeAndTime, NodeError } from "modhost/node";
+import { type ModeAndTime, NodeError } from "modhost/node";
 import { parseMediaType } from "./media_type.ts";
 import { textOf, unescapeQuery } from "./query_string.ts";
 
@@ -16,6 +16,8 @@ export interface UploadPart {
   readonly headers: Readonly<Record<string, string | undefined>>;
   /** Skipped if not read before the next part is requested. */
   readonly body: AsyncIterable<Uint8Array>;
+  /** Like `body`, but each chunk becomes invalid when the next one is requested. */
+  readonly passing: AsyncIterable<Uint8Array>;
 }
 
 interface EntryFacts extends ModeAndTime {
@@ -168,11 +170,36 @@ async function entryOf(walker: Walker, { part, path }: Met, name: string): Promi
       return directory(walker, path, name, facts);
     case "application/symlink":
       return { kind: "symlink", name, path: path.slice(1), ...facts, target: await targetOf(part) };
-    default: {
-      const abspath = abspathOf(part);
-      const body = contentOf(part);
-      return { kind: "file", name, path: path.slice(1), abspath, ...facts, body, passing: passing(body) };
-    }
+    default:
+      return new UploadedFile(part, name, path.slice(1), facts);
+  }
+}
+
+/** There may be very many: what is not asked for is not made. */
+class UploadedFile implements FileEntry {
+  readonly kind = "file";
+  readonly name: string;
+  readonly path: string;
+  readonly abspath: string | undefined;
+  readonly mode: number | undefined;
+  readonly mtime: ModeAndTime["mtime"];
+  readonly #part: UploadPart;
+
+  constructor(part: UploadPart, name: string, path: string, { mode, mtime }: ModeAndTime) {
+    this.name = name;
+    this.path = path;
+    this.abspath = abspathOf(part);
+    this.mode = mode;
+    this.mtime = mtime;
+    this.#part = part;
+  }
+
+  get body(): AsyncIterable<Uint8Array> {
+    return contentOf(this.#part.body);
+  }
+
+  get passing(): AsyncIterable<Uint8Array> {
+    return contentOf(this.#part.passing);
   }
 }
 
@@ -215,19 +242,11 @@ async function targetOf(part: UploadPart): Promise<string> {
 }
 
 /** A truncated body ends the content silently: the error is raised when the next part is read. */
-async function* contentOf(part: UploadPart): AsyncGenerator<Uint8Array, void, undefined> {
+async function* contentOf(bytes: AsyncIterable<Uint8Array>): AsyncGenerator<Uint8Array, void, undefined> {
   try {
-    yield* part.body;
+    yield* bytes;
   } catch (error) {
     if (!isCut(error)) throw bodyFailure(error);
-  }
-}
-
-/** Detaches the memory of each chunk once it has been consumed. */
-async function* passing(body: AsyncIterable<Uint8Array>): AsyncGenerator<Uint8Array, void, undefined> {
-  for await (const piece of body) {
-    yield piece;
-    detach(piece);
   }
 }
 

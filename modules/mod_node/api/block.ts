@@ -40,8 +40,6 @@ export interface BlockPutOptions extends CallOptions {
   readonly version?: 0 | 1 | undefined;
   /** Pin the block recursively. */
   readonly pin?: boolean | undefined;
-  /** The memory of the bytes is detached once they have been read: the caller must not use it afterwards. */
-  readonly transfer?: boolean | undefined;
 }
 
 export interface BlockRmOptions extends CallOptions {
@@ -66,7 +64,7 @@ export interface BlockStatResult {
 export interface BlockApi {
   /** The bytes of a block. @throws NodeError BLOCK_NOT_FOUND */
   get(cid: IpfsPath, options?: BlockGetOptions): Promise<Uint8Array>;
-  /** Stores bytes as a block; it is on the disk when this resolves. */
+  /** Stores bytes as a block; it is on the disk when this resolves. A source may use a piece again when the next one is asked for. */
   put(block: ByteSource, options?: BlockPutOptions): Promise<CID>;
   /** Removes blocks that are not pinned, and yields a result for each. */
   rm(cid: IpfsPath | readonly IpfsPath[], options?: BlockRmOptions): AsyncIterable<BlockRmResult>;
@@ -94,11 +92,11 @@ export function blockApi(node: LowLevelNode): BlockApi {
       return node.blocks.get(cid, { ...how, buffers: options.buffers });
     },
     async put(block, options = {}) {
-      const { pin, transfer, maxBlock, maxInline } = options;
+      const { pin, maxBlock, maxInline } = options;
       const { signal, offline } = reading(options);
       const form = formOf(options, node);
       const { buffers } = node.blocks;
-      const bytes = await readBlockBody(piecesOf(block), buffers, transfer);
+      const bytes = await readBlockBody(piecesOf(block), buffers);
       requireSize(bytes, maxBlock);
       const { cid } = await makeBlock(bytes, form);
       requireInline(cid, maxInline);

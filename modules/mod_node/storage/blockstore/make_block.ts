@@ -3,7 +3,7 @@ import type { CID } from "multiformats/cid";
 import { anyCodec, dagPb, multicodecNamed } from "../../formats/cid/codecs.ts";
 import { type HashFunction, hashNamed, identity, multihash, sha256 } from "../../formats/cid/hashes.ts";
 import { makeCid } from "../../formats/cid/make.ts";
-import { readAll } from "../../util/async/read_all.ts";
+import { gatherAll, readAll } from "../../util/async/read_all.ts";
 import { failure, NodeError } from "../../util/errors.ts";
 import type { BufferPool } from "./buffer_pool.ts";
 import type { Block } from "./store.ts";
@@ -14,23 +14,10 @@ import type { Block } from "./store.ts";
  */
 export const MAX_BLOCK = 128 * 1024 * 1024;
 
-/**
- * What a caller sends of one block, whole; `buffers`: in one of those. `transfer`: the caller gives its pieces away.
- *
- * @throws NodeError when it is too long
- */
-export function readBlockBody(
-  body: AsyncIterable<Uint8Array>,
-  buffers?: BufferPool,
-  transfer?: boolean,
-): Promise<Uint8Array> {
+/** What a caller sends of one block, whole; `buffers`: in one of those. @throws NodeError when it is too long */
+export function readBlockBody(body: AsyncIterable<Uint8Array>, buffers?: BufferPool): Promise<Uint8Array> {
   const tooLong = () => new NodeError(`a block of more than ${MAX_BLOCK} bytes is not taken`);
-  return readAll(
-    body,
-    MAX_BLOCK,
-    tooLong,
-    buffers && { allocate: (length) => buffers.take(length), transfer: transfer === true },
-  );
+  return buffers === undefined ? readAll(body, MAX_BLOCK, tooLong) : gatherAll(body, buffers, MAX_BLOCK, tooLong);
 }
 
 /** @throws NodeError for more bytes than peers exchange, in the words of later versions of the reference */

@@ -1,3 +1,4 @@
+import assert from "node:assert/strict";
 import { setImmediate } from "node:timers/promises";
 import { readParts } from "#core/http/multipart.ts";
 import { ModhostError } from "#core/util/errors.ts";
@@ -28,12 +29,34 @@ export async function* chunks(bytes: Buffer, size: () => number): AsyncGenerator
   }
 }
 
-export async function readAll(bytes: Buffer, type = contentType, size: () => number = () => 65_536) {
+/** A source whose chunks are written over when the next one is asked for. */
+const serving = (source: AsyncIterable<Buffer>) => ({
+  async *passing(): AsyncGenerator<Buffer> {
+    for await (const chunk of source) {
+      yield chunk;
+      chunk.fill("!");
+    }
+  },
+});
+
+async function partsOf(source: Parameters<typeof readParts>[0], type: string) {
   const all: { name: string | undefined; filename: string | undefined; body: Buffer }[] = [];
-  for await (const part of readParts(chunks(bytes, size), type)) {
+  for await (const part of readParts(source, type)) {
     all.push({ name: part.name, filename: part.filename, body: await part.bytes() });
   }
   return all;
+}
+
+/** The parts, which are the same where chunks serve again. */
+export async function readAll(bytes: Buffer, type = contentType, size: () => number = () => 65_536) {
+  const sizes: number[] = [];
+  const noted = () => {
+    sizes.push(size());
+    return sizes.at(-1) as number;
+  };
+  const parts = await partsOf(chunks(bytes, noted), type);
+  assert.deepEqual(await partsOf(serving(chunks(bytes, () => sizes.shift() as number)), type), parts);
+  return parts;
 }
 
 /** A source that counts what was taken from it and remembers that its reading was ended. */

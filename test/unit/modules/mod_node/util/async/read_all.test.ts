@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { readAll, readUpTo } from "#node/util/async/read_all.ts";
+import { gatherAll, readAll, readUpTo } from "#node/util/async/read_all.ts";
 
 const tooLong = () => new RangeError("too long");
 
@@ -30,26 +30,27 @@ test("of a longer source the first bytes are taken, or none at all", async () =>
   assert.deepEqual([endless.given.length, endless.left], [2, true]);
 });
 
-test("in an array of one's own the bytes are copied, and the pieces are gone where they were given away", async () => {
-  for (const transfer of [false, true]) {
-    const { source, given } = pieces(3);
-    const array = new Uint8Array(20);
-    const allocate = (length: number) => array.subarray(2, 2 + length);
-    const bytes = await readAll(source(), 12, tooLong, { allocate, transfer });
-    assert.deepEqual([...bytes], [0, 0, 0, 0, 1, 1, 1, 1, 2, 2, 2, 2]);
-    assert.equal(bytes.buffer, array.buffer);
-    assert.deepEqual(
-      given.map(({ length }) => length),
-      transfer ? [0, 0, 0] : [4, 4, 4],
-    );
+test("what is gathered is copied as it comes, into arrays that grow and are given back", async () => {
+  const lent = new Set<Uint8Array>();
+  const arrays = {
+    take(length: number) {
+      const array = new Uint8Array(length + 3);
+      lent.add(array);
+      return array;
+    },
+    release: (array: Uint8Array) => void lent.delete(array),
+  };
+  async function* again() {
+    const piece = new Uint8Array(4);
+    for (const value of [1, 2, 3]) yield piece.fill(value);
   }
-  // What shares its memory with other bytes stays.
-  const shared = new Uint8Array(8).fill(7);
-  const into = { allocate: (length: number) => new Uint8Array(length), transfer: true };
-  await readAll(pieces(0).source(), 8, tooLong, into);
-  async function* part() {
-    yield shared.subarray(0, 4);
-  }
-  await readAll(part(), 8, tooLong, into);
-  assert.equal(shared.length, 8);
+  const bytes = await gatherAll(again(), arrays, 12, tooLong);
+  assert.deepEqual([...bytes], [1, 1, 1, 1, 2, 2, 2, 2, 3, 3, 3, 3]);
+  assert.deepEqual(
+    [...lent].map(({ buffer }) => buffer),
+    [bytes.buffer],
+  );
+  lent.clear();
+  await assert.rejects(gatherAll(again(), arrays, 11, tooLong), RangeError);
+  assert.equal(lent.size, 0);
 });

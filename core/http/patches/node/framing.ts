@@ -1,0 +1,137 @@
+/** Where the contents of a body are among the bytes of a connection of HTTP/1 (RFC 9112, 6 and 7.1). */
+import type { IncomingMessage } from "node:http";
+
+/** Follows one body, read by read. */
+export interface Framing {
+  /** How many bytes of the read belong to the body; the parser is to have them before `contents` is asked for. */
+  scan(read: Buffer): number;
+  /** The contents that the scan found, in one piece; the read is written over. */
+  contents(read: Buffer): Buffer;
+  /** What comes now is not contents. */
+  readonly isOver: boolean;
+}
+
+/** Bytes of the whole body; undefined where it comes in chunks. */
+export function statedLength({ headers }: IncomingMessage): number | undefined {
+  const { "content-length": length, "transfer-encoding": encoding } = headers;
+  return length === undefined || encoding !== undefined ? undefined : Number(length);
+}
+
+/** A body whose length was stated. */
+export class CountedFraming implements Framing {
+  #left: number;
+  #found = 0;
+
+  constructor(left: number) {
+    this.#left = left;
+  }
+
+  get isOver(): boolean {
+    return this.#left === 0;
+  }
+
+  scan({ length }: Buffer): number {
+    this.#found = Math.min(length, this.#left);
+    this.#left -= this.#found;
+    return this.#found;
+  }
+
+  contents(read: Buffer): Buffer {
+    return read.subarray(0, this.#found);
+  }
+}
+
+const CARRIAGE_RETURN = 13;
+const LINE_FEED = 10;
+const MAX_SIZE_DIGITS = 12;
+
+/** A body in chunks. It is over, for this reader, before the last chunk, and at a line that says more than a size. */
+export class ChunkedFraming implements Framing {
+  isOver = false;
+  /** Bytes of the chunk that are still to come. */
+  #left: number;
+  #digits = "";
+  #expects: "contents" | "end of chunk" | "size" = "contents";
+  /** What the line before the next bytes ends with has begun. */
+  #hasReturned = false;
+  /** Of the last read: where contents begin, and how many bytes they have, in turns. */
+  #found: number[] = [];
+
+  /** In the middle of a chunk, of which so many bytes are to come. */
+  constructor(left: number) {
+    this.#left = left;
+  }
+
+  /**
+   * At the end of a read that began within a chunk, and in which the parser found contents of these lengths; undefined where the
+   * read does not show that.
+   */
+  static behind(read: Buffer, lengths: readonly number[]): ChunkedFraming | undefined {
+    const [first] = lengths;
+    if (first === undefined || lengths.length < 2) return undefined;
+    const framing = new ChunkedFraming(first);
+    const isWhole = framing.scan(read) === read.length && !framing.isOver;
+    const found = framing.#found.filter((_, at) => at % 2 === 1);
+    return isWhole && found.length === lengths.length && found.every((length, at) => length === lengths[at])
+      ? framing
+      : undefined;
+  }
+
+  scan(read: Buffer): number {
+    this.#found = [];
+    let at = 0;
+    while (at < read.length && !this.isOver)
+      at = this.#expects === "contents" ? this.#chunk(read, at) : this.#line(read, at);
+    return at;
+  }
+
+  contents(read: Buffer): Buffer {
+    let length = 0;
+    for (let at = 0; at < this.#found.length; at += 2) {
+      const [from, size] = [this.#found[at] as number, this.#found[at + 1] as number];
+      if (from > length) read.copyWithin(length, from, from + size);
+      length += size;
+    }
+    return read.subarray(0, length);
+  }
+
+  #chunk(read: Buffer, at: number): number {
+    const size = Math.min(this.#left, read.length - at);
+    this.#found.push(at, size);
+    this.#left -= size;
+    if (this.#left === 0) this.#expects = "end of chunk";
+    return at + size;
+  }
+
+  /** Takes one byte between chunks, or leaves it to the parser. */
+  #line(read: Buffer, at: number): number {
+    const byte = read[at] as number;
+    if (this.#hasReturned) {
+      if (byte !== LINE_FEED) return this.#leave(at);
+      this.#hasReturned = false;
+      this.#expects = this.#expects === "size" ? "contents" : "size";
+      return at + 1;
+    }
+    if (byte === CARRIAGE_RETURN && this.#isLineComplete()) {
+      this.#hasReturned = true;
+      return at + 1;
+    }
+    const digit = String.fromCharCode(byte);
+    if (this.#expects !== "size" || !/[\da-f]/i.test(digit) || this.#digits.length >= MAX_SIZE_DIGITS)
+      return this.#leave(at);
+    this.#digits += digit;
+    return at + 1;
+  }
+
+  #isLineComplete(): boolean {
+    if (this.#expects === "end of chunk") return true;
+    this.#left = Number.parseInt(this.#digits, 16);
+    this.#digits = "";
+    return this.#left > 0;
+  }
+
+  #leave(at: number): number {
+    this.isOver = true;
+    return at;
+  }
+}

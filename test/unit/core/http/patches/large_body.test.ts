@@ -1,0 +1,198 @@
+/** Bodies that are read in large pieces: that nothing is lost, and that the connection is as it was before. */
+import assert from "node:assert/strict";
+import { createHash, randomBytes } from "node:crypto";
+import { describe, test } from "node:test";
+import { setTimeout as delay } from "node:timers/promises";
+import { whyBodiesAreInSmallPieces } from "#core/http/patches/node/large_body.ts";
+import type { HttpEvent } from "#core/types.ts";
+import { RawConnection } from "#test/support/raw.ts";
+import { TestService } from "#test/support/service.ts";
+
+const MEBIBYTE = 1024 * 1024;
+const hashOf = (bytes: Uint8Array) => createHash("sha256").update(bytes).digest("hex");
+
+/** Of the parts of a body, their length, hash, and longest piece. */
+async function tell({ request }: HttpEvent, wait: () => Promise<unknown>): Promise<string> {
+  const told: string[] = [];
+  for await (const part of request.parts()) {
+    const hash = createHash("sha256");
+    let [length, longest] = [0, 0];
+    for await (const piece of part.passing) {
+      await wait();
+      hash.update(piece);
+      length += piece.length;
+      longest = Math.max(longest, piece.length);
+    }
+    told.push(`${length} ${hash.digest("hex")} ${longest}`);
+  }
+  return `<${told.join()}>`;
+}
+
+const app = {
+  streaming_uploads: true,
+  route: {
+    "POST /": (event: HttpEvent) => tell(event, async () => {}),
+    "POST /slow": (event: HttpEvent) => tell(event, () => delay(1)),
+    "POST /first": async ({ request }: HttpEvent) => {
+      for await (const part of request.parts()) for await (const piece of part.passing) return `<first ${piece[0]}>`;
+      return "<none>";
+    },
+    "POST /kept": async ({ request }: HttpEvent) => {
+      const kept: Buffer[] = [];
+      for await (const part of request.parts()) for await (const piece of part.body) kept.push(piece);
+      return `<${hashOf(Buffer.concat(kept))}>`;
+    },
+    "POST /unread": () => "<unread>",
+    "GET /": () => "<got>",
+  },
+};
+
+const opening = '--b\r\nContent-Disposition: form-data; name="f"; filename="f"\r\n\r\n';
+const ending = "\r\n--b--\r\n";
+const bodyOf = (content: Uint8Array) => Buffer.concat([Buffer.from(opening), content, Buffer.from(ending)]);
+
+const headOf = (path: string, framing: string) =>
+  `POST /app${path} HTTP/1.1\r\nHost: a\r\nContent-Type: multipart/form-data; boundary=b\r\n${framing}\r\n\r\n`;
+
+function* cut(bytes: Buffer, size: () => number): Generator<Buffer> {
+  for (let at = 0; at < bytes.length; ) {
+    const end = at + size();
+    yield bytes.subarray(at, end);
+    at = end;
+  }
+}
+
+function stated(path: string, content: Uint8Array): Buffer {
+  const body = bodyOf(content);
+  return Buffer.concat([Buffer.from(headOf(path, `Content-Length: ${body.length}`)), body]);
+}
+
+function chunked(path: string, content: Uint8Array, size: () => number, last = "0\r\n\r\n"): Buffer {
+  const pieces: (string | Buffer)[] = [headOf(path, "Transfer-Encoding: chunked")];
+  for (const piece of cut(bodyOf(content), size)) pieces.push(`${piece.length.toString(16)}\r\n`, piece, "\r\n");
+  return Buffer.concat([...pieces, last].map((piece) => Buffer.from(piece)));
+}
+
+const get = "GET /app/ HTTP/1.1\r\nHost: a\r\n\r\n";
+const times = (text: string, found: RegExp) => text.match(new RegExp(found, "g"))?.length ?? 0;
+
+test("this version of Node.js can be read so, and another one is noticed", () => {
+  assert.equal(whyBodiesAreInSmallPieces(), undefined);
+  assert.match(whyBodiesAreInSmallPieces([undefined]) ?? "", /uploads take more CPU time/);
+});
+
+describe("a large body", () => {
+  const content = randomBytes(5 * MEBIBYTE + 7);
+  let seed = 7;
+  const any = (most: number) => () => {
+    seed = (seed * 1_103_515_245 + 12_345) % 2 ** 31;
+    return 1 + (seed % most);
+  };
+  /** In chunks of 64 KiB, of which those from a place on say more than their size. */
+  const extended = (from: number) => {
+    const bytes = chunked("/", content, () => 64 * 1024);
+    const later = bytes.subarray(from).toString("latin1").replaceAll("\r\n10000\r\n", "\r\n10000;a=b\r\n");
+    return Buffer.concat([bytes.subarray(0, from), Buffer.from(later, "latin1")]);
+  };
+  const ways = {
+    "of a stated length": stated("/", content),
+    "in one chunk": chunked("/", content, () => Number.POSITIVE_INFINITY),
+    "in chunks of 64 KiB": chunked("/", content, () => 64 * 1024),
+    "in chunks of 32,000 bytes": chunked("/", content, () => 32_000),
+    "in chunks of any size": chunked("/", content, any(100_000)),
+    "in very small chunks": chunked("/", content.subarray(0, 2 * MEBIBYTE), any(200)),
+    "with trailers": chunked("/", content, () => 64 * 1024, "0\r\nX-A: 1\r\n\r\n"),
+    "with extensions of chunks": extended(0),
+    "whose extensions begin late": extended(4 * MEBIBYTE),
+  };
+  for (const [name, bytes] of Object.entries(ways)) {
+    test(`${name} comes whole, and others can follow on the connection, sent ahead or not`, async () => {
+      await using service = await TestService.start(app);
+      using connection = await RawConnection.open(service.port, { timeout: 30_000 });
+      const sent = name === "in very small chunks" ? content.subarray(0, 2 * MEBIBYTE) : content;
+      connection.write(bytes);
+      await connection.until(/<\d/);
+      connection.write(Buffer.concat([bytes, bytes, Buffer.from(get)]));
+      await connection.until(/<got>/);
+      connection.write(get);
+      await connection.until(/<got>.*<got>/s);
+      assert.equal(times(connection.text, new RegExp(`<${sent.length} ${hashOf(sent)} `)), 3);
+      assert.equal(times(connection.text, /HTTP\/1\.1 200/), 5);
+    });
+  }
+
+  test("comes in pieces larger than Node's own", async () => {
+    await using service = await TestService.start(app);
+    for (const bytes of [ways["of a stated length"], ways["in chunks of 64 KiB"]]) {
+      using connection = await RawConnection.open(service.port, { timeout: 30_000 });
+      connection.write(bytes);
+      await connection.until(/<\d+ \w+ (\d+)>/);
+      assert.ok(Number(/(\d+)>/.exec(connection.text)?.[1]) > 64 * 1024, connection.text);
+    }
+  });
+
+  test("is whole for many readers at once that take their time", async () => {
+    await using service = await TestService.start(app);
+    const all = Array.from({ length: 80 }, async (_, at) => {
+      const own = randomBytes(1.5 * MEBIBYTE + at);
+      using connection = await RawConnection.open(service.port, { timeout: 60_000 });
+      connection.write(at % 2 === 0 ? stated("/slow", own) : chunked("/slow", own, () => 40_000));
+      await connection.until(/>/);
+      assert.ok(connection.text.includes(`<${own.length} ${hashOf(own)} `), connection.text);
+    });
+    await Promise.all(all);
+  });
+
+  test("can be kept by who reads `body`", async () => {
+    await using service = await TestService.start(app);
+    using connection = await RawConnection.open(service.port, { timeout: 30_000 });
+    connection.write(stated("/kept", content));
+    await connection.until(/<\w+>/);
+    assert.ok(connection.text.includes(`<${hashOf(content)}>`));
+  });
+
+  for (const path of ["/first", "/unread"]) {
+    test(`is dropped after an answer that did not wait for it: ${path}`, async () => {
+      await using service = await TestService.start(app);
+      for (const bytes of [stated(path, content), chunked(path, content, () => 50_000)]) {
+        using connection = await RawConnection.open(service.port, { timeout: 30_000 });
+        connection.write(bytes);
+        await connection.until(/<(first|unread)/);
+        assert.match(connection.text, /^HTTP\/1\.1 200/);
+      }
+      using other = await RawConnection.open(service.port);
+      other.write(get);
+      await other.until(/<got>/);
+    });
+  }
+
+  test("that is cut off, or no chunk any more, is told to its reader, and the server goes on", async () => {
+    await using service = await TestService.start(app);
+    const whole = ways["of a stated length"];
+    using left = await RawConnection.open(service.port, { timeout: 30_000 });
+    left.write(whole.subarray(0, 3 * MEBIBYTE));
+    left.socket.end();
+    await left.until(/HTTP|^$/).catch(() => undefined);
+    assert.doesNotMatch(left.text, /200/);
+    using broken = await RawConnection.open(service.port, { timeout: 30_000 });
+    const good = ways["in chunks of 64 KiB"];
+    broken.write(
+      Buffer.concat([
+        good.subarray(0, headOf("/", "Transfer-Encoding: chunked").length),
+        chunks(40),
+        Buffer.from("zz\r\n"),
+      ]),
+    );
+    await broken.until(/HTTP\/1\.1 400/);
+    using other = await RawConnection.open(service.port, { timeout: 30_000 });
+    other.write(whole);
+    await other.until(/<\d/);
+  });
+});
+
+/** So many chunks of 64 KiB that hold the beginning of a part. */
+function chunks(count: number): Buffer {
+  const all = chunked("/", Buffer.alloc(count * 64 * 1024), () => 64 * 1024);
+  const head = headOf("/", "Transfer-Encoding: chunked").length;
+  return all.subarray(head, head + count * (64 * 1024 + 9));
+}
