@@ -2,7 +2,17 @@ import { mkdtemp, rm, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { makeSelfSigned } from "#core/tls/self_signed.ts";
-import { type Asker, type Figures, LARGE_FILE, type Server, SMALL_FILE, type Work, works } from "./host/works.ts";
+import { Package, type StartedServer } from "./host/packaged.ts";
+import {
+  type Asker,
+  type Figures,
+  LARGE_FILE,
+  ofStart,
+  type Server,
+  SMALL_FILE,
+  type Work,
+  works,
+} from "./host/works.ts";
 import { Subject } from "./measure.ts";
 import { Comparison, type Report, versionsOf } from "./report.ts";
 
@@ -65,16 +75,19 @@ async function play(work: Work, env: Readonly<Record<string, string>>, rounds: n
 
 type Start = (server: Server) => Promise<Subject>;
 
+/** How servers start, and nothing else. */
 async function playFresh(work: Work, start: Start, rounds: number): Promise<Samples> {
+  await using program = await Package.install();
+  const started = (server: Server): Promise<StartedServer> =>
+    server.file === ""
+      ? program.start(Number(server.env?.BENCH_ROUTES), { node: server.env?.NODE === "on" })
+      : start(server);
   const samples = new Map<Server, Figures[]>(work.servers.map((server) => [server, []]));
   for (let round = 0; round < rounds; round += 1) {
     for (const [server, own] of samples) {
-      const subject = await start(server);
-      try {
-        own.push(await work.measure(subject, undefined, work.count));
-      } finally {
-        await subject.stop();
-      }
+      const subject = await started(server);
+      own.push(ofStart(subject));
+      await subject.stop();
     }
   }
   return samples;

@@ -111,7 +111,7 @@ function print(section: Section, samples: Samples, scale: Scale): void {
   ]);
   for (const [work, byServer] of samples) {
     const amount = work.amount(scale);
-    const [unit, digits, count] = large.includes(work) ? ["s", 2, 1] : ["µs each", 0, amount / 1e6];
+    const [unit, digits, count] = large.includes(work) ? ["s", 2, 1] : ["µs each", work.isList ? 1 : 0, amount / 1e6];
     table.add(
       `${work.name} (aim: ${work.aim})`,
       [

@@ -1,5 +1,6 @@
 /** Bodies for uploads: made while they are sent, different for each seed. */
 import { hash } from "node:crypto";
+import { closeSync, openSync, readSync, statSync } from "node:fs";
 import { encode as encodeCbor } from "@ipld/dag-cbor";
 import { CID } from "multiformats/cid";
 import { create } from "multiformats/hashes/digest";
@@ -89,6 +90,30 @@ export function archive(size: number, seed: number, blockBytes = blockSize): Upl
         held = [];
       }
       yield Buffer.concat([...held, newline, end]);
+    },
+  };
+}
+
+/** An archive that is there as a file. */
+export function stored(path: string): Upload {
+  const before = header("archive");
+  return {
+    type,
+    length: before.length + statSync(path).size + newline.length + end.length,
+    *pieces() {
+      yield before;
+      const file = openSync(path, "r");
+      try {
+        for (;;) {
+          const piece = Buffer.allocUnsafe(SENT_BYTES);
+          const length = readSync(file, piece);
+          if (length === 0) break;
+          yield piece.subarray(0, length);
+        }
+      } finally {
+        closeSync(file);
+      }
+      yield Buffer.concat([newline, end]);
     },
   };
 }

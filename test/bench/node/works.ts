@@ -1,6 +1,11 @@
 /** What every server is put through. */
+import { mkdtemp, rm, writeFile } from "node:fs/promises";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { Readable } from "node:stream";
+import type { ReadableStream } from "node:stream/web";
 import { exchange, inParallel } from "./client.ts";
-import { archive, file, files } from "./content.ts";
+import { archive, file, files, stored } from "./content.ts";
 
 /** How much is done. */
 export interface Scale {
@@ -159,14 +164,37 @@ export const large: readonly Work[] = [
 const MANY_ENTRIES = 1_000_000;
 /** For the server to give up: some need minutes for so many entries. */
 const LONGEST = "timeout=15m";
-/** Of the large directory, by server: it is added once. */
-const largeTrees = new Map<string, Promise<string>>();
+/** Of the large directory, by round and server: it is made once. */
+const largeTrees = new Map<number, Map<string, Promise<string>>>();
 
-async function largeTree(url: string): Promise<string> {
-  // Kubo goes by the size of a directory, and knows no such switch.
-  await exchange(url, `${api}/config?arg=Experimental.ShardingEnabled&arg=true&bool=true`).catch(() => {});
+function largeTree({ url, seed }: Setting): Promise<string> {
+  const trees = largeTrees.get(seed) ?? new Map<string, Promise<string>>();
+  largeTrees.set(seed, trees);
+  const [first] = trees;
+  const made = trees.get(url) ?? (first === undefined ? addTree(url) : copyTree(url, ...first));
+  trees.set(url, made);
+  return made;
+}
+
+async function addTree(url: string): Promise<string> {
+  await exchange(url, `${api}/config?arg=Experimental.ShardingEnabled&arg=true&bool=true`);
   const upload = files(MANY_ENTRIES, SMALL_BYTES, LISTED, "tree");
-  return lastHash((await exchange(url, `${api}/add?progress=false&pin=false&${LONGEST}`, upload)).tail);
+  return lastHash((await exchange(url, `${api}/add?progress=false&pin=false`, upload)).tail);
+}
+
+/** From the server that has it: peers need an hour to add so many files. */
+async function copyTree(url: string, from: string, made: Promise<string>): Promise<string> {
+  const folder = await mkdtemp(join(tmpdir(), "modhost-bench-tree-"));
+  const path = join(folder, "tree.car");
+  try {
+    const cid = await made;
+    const { body } = await fetch(`${from}${api}/dag/export?arg=${cid}&progress=false`, { method: "POST" });
+    await writeFile(path, Readable.fromWeb(body as ReadableStream));
+    await exchange(url, `${api}/dag/import?pin-roots=false&${LONGEST}`, stored(path));
+    return cid;
+  } finally {
+    await rm(folder, { recursive: true });
+  }
 }
 
 const listingMany = (name: string, each: number, query: string): Work => ({
@@ -175,12 +203,10 @@ const listingMany = (name: string, each: number, query: string): Work => ({
   unit: "entries/s",
   isList: true,
   amount: () => MANY_ENTRIES,
-  async prepare({ url }) {
-    const tree = largeTrees.get(url) ?? largeTree(url);
-    largeTrees.set(url, tree);
-    const cid = await tree;
+  async prepare(setting) {
+    const cid = await largeTree(setting);
     return async () => {
-      const { bytes } = await exchange(url, `${api}/ls?arg=${cid}&${LONGEST}${query}`);
+      const { bytes } = await exchange(setting.url, `${api}/ls?arg=${cid}&${LONGEST}${query}`);
       if (bytes < MANY_ENTRIES * each) throw new Error(`${name} gave ${bytes} bytes for ${MANY_ENTRIES} entries`);
     };
   },
