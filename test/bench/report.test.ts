@@ -39,8 +39,8 @@ test("servers are compared within each round: a rate of twice theirs is 2, and s
   assert.deepEqual(printed.slice(3), [
     "|  |  | rate | x | CPU | x | rate again |",
     "|---|---|---|---|---|---|---|",
-    "| a work | ours | 200 (100-200) calls/s |  | 4.0 (2.0-4.0) s |  | 200 (100-200) |",
-    "|  | theirs | 50 calls/s | 4.00 (2.00-4.00) | 8.0 (4.0-8.0) s | 4.00 (1.00-4.00) | 50 |",
+    "| a work | ours | 150 (100-200) calls/s |  | 3.0 (2.0-4.0) s |  | 150 (100-200) |",
+    "|  | theirs | 50 calls/s | 3.00 (2.00-4.00) | 6.0 (4.0-8.0) s | 2.50 (1.00-4.00) | 50 |",
   ]);
 });
 
