@@ -10,7 +10,7 @@ import { largeReads, useReadsAtOnce } from "./large_reads.ts";
 import { lazyTls } from "./lazy_tls.ts";
 import { noiseCipher } from "./noise_cipher.ts";
 import { mplexFactory } from "./patches/mplex/mplex_factory.ts";
-import { replaceFrameDecoder } from "./patches/noise/frame_decoder.ts";
+import { NOISE, replaceFrameDecoder } from "./patches/noise/frame_decoder.ts";
 import type { PatchNotices } from "./patches/notices.ts";
 import { coalesceWrites, socketOf } from "./patches/tcp/coalesce_writes.ts";
 import type { QuicComponents } from "./quic.ts";
@@ -66,9 +66,6 @@ function inPriority<T>(candidates: readonly Candidate<T>[]): T[] {
     .sort((a, b) => Number(a.priority) - Number(b.priority))
     .map(({ make }) => make);
 }
-
-/** The encrypter, as connections name it. */
-const NOISE = "/noise";
 
 type MakeEncrypter = (components: Parameters<ReturnType<typeof noise>>[0]) => ConnectionEncrypter;
 

@@ -13,6 +13,9 @@ export const patch: Patch = {
   without: "frames are copied once more when they are read",
 };
 
+/** The encrypter, as connections name it. */
+export const NOISE = "/noise";
+
 type Bytes = Uint8Array | Uint8ArrayList;
 
 const TAG_SIZE = 16;
