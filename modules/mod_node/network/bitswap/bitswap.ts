@@ -89,10 +89,10 @@ export interface Receipt {
 const MAX_INBOUND_STREAMS = 64;
 
 /**
- * Bytes after which a stream over mplex is replaced. mplex has no flow control: a peer that reads slowly resets a
- * stream once 4 MiB wait in it. With fewer bytes there would be more streams in a second than some peers allow.
+ * Bytes after which a stream over mplex is replaced, behind the message that exceeds them. mplex has no flow control: a peer that
+ * reads slowly resets a stream once 4 MiB wait in it. With fewer bytes there would be more streams in a second than some peers allow.
  */
-const MAX_MPLEX_STREAM_BYTES = 2 * 1024 * 1024;
+const MAX_MPLEX_STREAM_BYTES = 1.5 * 1024 * 1024;
 
 export class Bitswap implements BlockSource {
   readonly #host: Host;

@@ -42,6 +42,10 @@ export interface DecisionEngineOptions {
 
 /** Bytes of blocks in one message; a longer block is sent alone. */
 const TARGET_MESSAGE_SIZE = 512 * 1024;
+/** For a peer that takes messages quickly. On a slow line so many bytes would be long in the way of what is urgent by then. */
+const LARGE_MESSAGE_SIZE = 1024 * 1024;
+/** Milliseconds in which a message is taken quickly. */
+const QUICK_MS = 50;
 /** Messages with blocks on their way to one peer, while half of the bytes for all is free; otherwise it is one. */
 const MAX_MESSAGES_IN_FLIGHT = 2;
 /** Blocks of one peer that the store is asked for at a time. */
@@ -230,7 +234,7 @@ export class DecisionEngine {
 
   /** Reads the blocks of a message; `sent` resolves when the peer has taken them. */
   async #sendNext(peer: BitswapPeer, wantlist: PeerWantlist): Promise<{ readonly sent: Promise<void> }> {
-    const wants = wantlist.takeReady(TARGET_MESSAGE_SIZE);
+    const wants = wantlist.takeReady(wantlist.isQuick ? LARGE_MESSAGE_SIZE : TARGET_MESSAGE_SIZE);
     const bytes = wants.reduce((sum, { size = 0 }) => sum + size, 0);
     await this.#bytesInFlight.acquire(bytes);
     const found = await Promise.all(wants.map((want) => this.#read(want)));
@@ -244,7 +248,9 @@ export class DecisionEngine {
         sendDontHave(peer, want);
       }
     }
+    const began = performance.now();
     const delivered = peer.queue.sendBlocks(blocks, wantlist.pendingBytes).then((isCopied) => {
+      wantlist.isQuick = performance.now() - began < QUICK_MS;
       for (const { bytes: data } of blocks) {
         this.#count(peer, data.length);
         if (isCopied) this.#buffers.release(data);
