@@ -1,6 +1,6 @@
 /**
- * Cuts what a noise connection receives into frames without copying. The library's decoder copies every frame that
- * arrives in more than one piece, which most do.
+ * Cuts what a noise connection receives into frames, of which only one that spans two reads is copied, and keeps nothing of what it
+ * has read: the next read may write over it. The library's decoder keeps views.
  */
 import type { MessageStream } from "@libp2p/interface";
 import { Uint8ArrayList } from "uint8arraylist";
