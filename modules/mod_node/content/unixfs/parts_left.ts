@@ -11,9 +11,9 @@ import { isSized, partOfFile, type UnixfsNode, unixfsNode } from "./node.ts";
 
 /**
  * Blocks that are read ahead: eight, or more small ones up to a number of bytes, since every request to a peer costs a
- * round trip; more of what comes quickly from far away. Of large blocks that the system has in memory it is one: the processor still has its bytes when they are sent.
+ * round trip; more of what comes quickly from far away. Half of them are enough for two large messages of a peer near by. Of large blocks that the system has in memory it is one: the processor still has its bytes when they are sent.
  */
-const READAHEAD = { blocks: 8, bytes: 2 * 1024 * 1024, maxBlocks: 256 };
+const READAHEAD = { blocks: 8, bytes: 4 * 1024 * 1024, maxBlocks: 256 };
 /** More blocks are requested once half of these have come: neighbours in the store are then read in one go. */
 const REFILL_PARTS = 2;
 /** Bytes of a block from which on reading it alone costs no more than reading it together with its neighbours. */

@@ -1,4 +1,5 @@
 /** Cuts a stream of chunks into messages, each of which is preceded by its length as a varint. */
+import { detach } from "../../util/async/read_all.ts";
 import { NodeError } from "../../util/errors.ts";
 
 type Chunk = Uint8Array | Iterable<Uint8Array>;
@@ -15,6 +16,7 @@ const MAX_LENGTH_BYTES = 4;
 export class FrameReader {
   readonly #maxLength: number;
   readonly #buffers: Allocator;
+  readonly #transfer: boolean;
   #length = 0;
   #scale = 1;
   #digits = 0;
@@ -23,10 +25,14 @@ export class FrameReader {
   /** The current message, when it comes in several chunks. */
   #whole: Uint8Array | undefined;
 
-  /** `maxLength` is in bytes; `buffers` gives the memory for messages that come in several chunks. */
-  constructor(maxLength: number, buffers: Allocator) {
+  /**
+   * `maxLength` is in bytes; `buffers` gives the memory for messages that come in several chunks. With `transfer` the memory of
+   * chunks that were copied is freed: whoever hands them in must not use them any more.
+   */
+  constructor(maxLength: number, buffers: Allocator, { transfer = false }: { readonly transfer?: boolean } = {}) {
     this.#maxLength = maxLength;
     this.#buffers = buffers;
+    this.#transfer = transfer;
   }
 
   /** Bytes of memory that an incomplete message holds. */
@@ -72,6 +78,7 @@ export class FrameReader {
     if (whole === undefined && this.#missing === undefined) return piece;
     const into = whole ?? this.#buffers.take(missing);
     into.set(piece, into.length - missing);
+    if (this.#transfer) detach(piece);
     this.#whole = this.#missing === undefined ? undefined : into;
     return this.#missing === undefined ? into : undefined;
   }

@@ -11,6 +11,7 @@ import type { NodeLog } from "../../util/log.ts";
 import type { ProviderRecord } from "../routing/provider_record.ts";
 import { isHttp } from "../swarm/multiaddr.ts";
 import { MPLEX } from "../swarm/patches/mplex/mplex_factory.ts";
+import { NOISE } from "../swarm/patches/noise/frame_decoder.ts";
 import { PatchNotices } from "../swarm/patches/notices.ts";
 import { widenWindow, YAMUX } from "../swarm/patches/yamux/receive_window.ts";
 import { BitswapPeer } from "./bitswap_peer.ts";
@@ -88,10 +89,10 @@ export interface Receipt {
 const MAX_INBOUND_STREAMS = 64;
 
 /**
- * Bytes after which a stream over mplex is replaced. mplex has no flow control: a peer that reads slowly resets a
- * stream once 4 MiB wait in it. With fewer bytes there would be more streams in a second than some peers allow.
+ * Bytes after which a stream over mplex is replaced, behind the message that exceeds them. mplex has no flow control: a peer that
+ * reads slowly resets a stream once 4 MiB wait in it. With fewer bytes there would be more streams in a second than some peers allow.
  */
-const MAX_MPLEX_STREAM_BYTES = 2 * 1024 * 1024;
+const MAX_MPLEX_STREAM_BYTES = 1.5 * 1024 * 1024;
 
 export class Bitswap implements BlockSource {
   readonly #host: Host;
@@ -104,7 +105,7 @@ export class Bitswap implements BlockSource {
   readonly #engine: DecisionEngine;
   readonly #inbound = new Map<BitswapPeer, Inbound>();
   readonly #sessions = new WeakMap<AbortSignal, Session>();
-  /** Memory for received messages. */
+  /** Memory for received messages, and for blocks to be sent. */
   readonly #buffers = new BufferPool();
   #topologies: string[] = [];
   #messages = 0;
@@ -126,7 +127,7 @@ export class Bitswap implements BlockSource {
     this.#patches = patches;
     this.#overLibp2p = overLibp2p;
     this.#timeoutMs = timeoutMs;
-    this.#engine = new DecisionEngine(blocks, log, limits);
+    this.#engine = new DecisionEngine({ blocks, log, buffers: this.#buffers }, limits);
     this.#wants = new WantManager({ blocks, log, connect: (provider, signal) => this.#dialProvider(provider, signal) });
   }
 
@@ -300,7 +301,11 @@ export class Bitswap implements BlockSource {
     const connection = this.#host.getConnections(id).find(({ status, limits }) => status === "open" && !limits);
     if (connection === undefined) throw new Error("the peer is not connected");
     const stream = await connection.newStream([...protocols], { signal });
-    return { stream, maxBytes: connection.multiplexer === MPLEX ? MAX_MPLEX_STREAM_BYTES : Number.POSITIVE_INFINITY };
+    return {
+      stream,
+      maxBytes: connection.multiplexer === MPLEX ? MAX_MPLEX_STREAM_BYTES : Number.POSITIVE_INFINITY,
+      copies: connection.encryption === NOISE,
+    };
   }
 
   #receive(peer: BitswapPeer, message: DecodedMessage, memory: RefcountedBuffer): Promise<void> | undefined {

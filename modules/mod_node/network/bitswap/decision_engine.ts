@@ -5,6 +5,7 @@
 
 import type { CID } from "multiformats/cid";
 import type { BlockService } from "../../storage/blockstore/block_service.ts";
+import { type BufferPool, MIN_POOLED_BYTES } from "../../storage/blockstore/buffer_pool.ts";
 import type { Block } from "../../storage/blockstore/store.ts";
 import { WeightedSemaphore } from "../../util/async/weighted_semaphore.ts";
 import type { NodeLog } from "../../util/log.ts";
@@ -23,6 +24,13 @@ export interface SentStats {
   readonly sizes: BlockSizes;
 }
 
+export interface DecisionEngineDeps {
+  readonly blocks: BlockService;
+  readonly log: NodeLog;
+  /** Memory for blocks that are read and sent. */
+  readonly buffers: BufferPool;
+}
+
 export interface DecisionEngineOptions {
   /** Wants that are kept for one peer. */
   readonly maxWantsPerPeer?: number;
@@ -34,6 +42,10 @@ export interface DecisionEngineOptions {
 
 /** Bytes of blocks in one message; a longer block is sent alone. */
 const TARGET_MESSAGE_SIZE = 512 * 1024;
+/** For a peer that takes messages quickly. On a slow line so many bytes would be long in the way of what is urgent by then. */
+const LARGE_MESSAGE_SIZE = 1024 * 1024;
+/** Milliseconds in which a message is taken quickly. */
+const QUICK_MS = 50;
 /** Messages with blocks on their way to one peer, while half of the bytes for all is free; otherwise it is one. */
 const MAX_MESSAGES_IN_FLIGHT = 2;
 /** Blocks of one peer that the store is asked for at a time. */
@@ -45,6 +57,7 @@ export class DecisionEngine {
   readonly sent: SentStats = { blocks: 0, bytes: 0, refused: 0, sizes: new BlockSizes() };
   readonly #blocks: BlockService;
   readonly #log: NodeLog;
+  readonly #buffers: BufferPool;
   readonly #maxWantsPerPeer: number;
   readonly #serves: () => boolean;
   readonly #bytesInFlight: WeightedSemaphore;
@@ -52,9 +65,10 @@ export class DecisionEngine {
   /** Peers that wait for a block that is not known to be here, by its key. */
   readonly #waiting = new Map<string, Set<BitswapPeer>>();
 
-  constructor(blocks: BlockService, log: NodeLog, options: DecisionEngineOptions = {}) {
+  constructor({ blocks, log, buffers }: DecisionEngineDeps, options: DecisionEngineOptions = {}) {
     this.#blocks = blocks;
     this.#log = log;
+    this.#buffers = buffers;
     this.#maxWantsPerPeer = options.maxWantsPerPeer ?? 4096;
     this.#serves = options.serves ?? (() => true);
     this.#bytesInFlight = new WeightedSemaphore(options.maxBytesInFlight ?? 64 * 1024 * 1024);
@@ -220,10 +234,10 @@ export class DecisionEngine {
 
   /** Reads the blocks of a message; `sent` resolves when the peer has taken them. */
   async #sendNext(peer: BitswapPeer, wantlist: PeerWantlist): Promise<{ readonly sent: Promise<void> }> {
-    const wants = wantlist.takeReady(TARGET_MESSAGE_SIZE);
+    const wants = wantlist.takeReady(wantlist.isQuick ? LARGE_MESSAGE_SIZE : TARGET_MESSAGE_SIZE);
     const bytes = wants.reduce((sum, { size = 0 }) => sum + size, 0);
     await this.#bytesInFlight.acquire(bytes);
-    const found = await Promise.all(wants.map(({ cid }) => this.#read(cid)));
+    const found = await Promise.all(wants.map((want) => this.#read(want)));
     const blocks: Block[] = [];
     for (const [at, want] of wants.entries()) {
       const data = found[at];
@@ -234,8 +248,13 @@ export class DecisionEngine {
         sendDontHave(peer, want);
       }
     }
-    const delivered = peer.queue.sendBlocks(blocks, wantlist.pendingBytes).then(() => {
-      for (const { bytes: data } of blocks) this.#count(peer, data.length);
+    const began = performance.now();
+    const delivered = peer.queue.sendBlocks(blocks, wantlist.pendingBytes).then((isCopied) => {
+      wantlist.isQuick = performance.now() - began < QUICK_MS;
+      for (const { bytes: data } of blocks) {
+        this.#count(peer, data.length);
+        if (isCopied) this.#buffers.release(data);
+      }
       for (const want of wants) if (want.state === "sending") wantlist.remove(want);
     });
     const sent = delivered.finally(() => this.#bytesInFlight.release(bytes));
@@ -244,10 +263,11 @@ export class DecisionEngine {
   }
 
   /** Undefined for a block that was removed or denied since it was looked up, or is damaged. */
-  async #read(cid: CID): Promise<Uint8Array | undefined> {
+  async #read({ cid, size = 0 }: PeerWant): Promise<Uint8Array | undefined> {
     if (this.#blocks.denials?.denies(cid)) return undefined;
     try {
-      return await this.#blocks.find(cid);
+      // Small ones would share buffers, which a slow peer holds.
+      return await this.#blocks.find(cid, size < MIN_POOLED_BYTES ? undefined : this.#buffers);
     } catch (error) {
       this.#log.write("bitswap", "error", `${cid} cannot be sent: ${error}`);
       return undefined;

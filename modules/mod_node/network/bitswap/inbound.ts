@@ -36,7 +36,7 @@ export class Inbound {
 
   /** Reads a stream to its end. What waits in a paused stream is read even if its peer has closed it meanwhile. */
   add(stream: Stream): void {
-    const frames = new FrameReader(MAX_MESSAGE_SIZE, this.#buffers);
+    const frames = new FrameReader(MAX_MESSAGE_SIZE, this.#buffers, { transfer: true });
     if (!stream.readableEnded) this.#streams.set(stream, frames);
     allowBuffering(stream);
     stream.addEventListener("message", ({ data }) => this.#read(stream, frames, data));

@@ -11,6 +11,8 @@ export interface OpenedStream {
   readonly stream: Stream;
   /** Bytes after which another stream takes its place. */
   readonly maxBytes: number;
+  /** What it has taken it has copied, as it is encrypted: the memory may be used again. */
+  readonly copies: boolean;
 }
 
 /** Opens a stream of the newest version that both sides speak. */
@@ -19,7 +21,7 @@ export type OpenStream = (signal: AbortSignal) => Promise<OpenedStream>;
 interface BlockBatch {
   readonly blocks: readonly Block[];
   readonly pendingBytes: number;
-  readonly sent: () => void;
+  readonly sent: (isCopied: boolean) => void;
   readonly failed: (reason: unknown) => void;
 }
 
@@ -60,6 +62,7 @@ export class MessageQueue {
   #stream: Stream | undefined;
   /** Bytes that the stream may still carry. */
   #bytesLeft = 0;
+  #copies = false;
   #version: Version = versionOf("");
   #running = false;
   /** The last stream broke: the next one begins with the whole wantlist. */
@@ -94,12 +97,13 @@ export class MessageQueue {
   }
 
   /**
-   * Sends blocks in one message, into which they must fit. Resolves when the stream has taken them.
+   * Sends blocks in one message, into which they must fit. Resolves when the stream has taken them: with whether it has copied them,
+   * so that their memory may be used again.
    *
    * @param pendingBytes of blocks that wait to be sent after them
    */
-  sendBlocks(blocks: readonly Block[], pendingBytes: number): Promise<void> {
-    const { promise, resolve, reject } = Promise.withResolvers<void>();
+  sendBlocks(blocks: readonly Block[], pendingBytes: number): Promise<boolean> {
+    const { promise, resolve, reject } = Promise.withResolvers<boolean>();
     if (this.#closing.signal.aborted) reject(this.#closing.signal.reason);
     else this.#blockBatches.push({ blocks, pendingBytes, sent: resolve, failed: reject });
     this.#schedule();
@@ -133,7 +137,7 @@ export class MessageQueue {
   async #run(): Promise<void> {
     while (!this.#isEmpty && !this.#closing.signal.aborted) {
       const batch = await this.#send();
-      batch?.sent();
+      batch?.sent(this.#copies);
     }
     this.#running = false;
   }
@@ -166,9 +170,10 @@ export class MessageQueue {
     if (this.#stream?.writeStatus === "writable") return this.#stream;
     this.#resendAll ||= this.#stream !== undefined;
     const signal = AbortSignal.any([this.#closing.signal, AbortSignal.timeout(this.#timeoutMs)]);
-    const { stream, maxBytes } = await this.#open(signal);
+    const { stream, maxBytes, copies } = await this.#open(signal);
     this.#stream = stream;
     this.#bytesLeft = maxBytes;
+    this.#copies = copies;
     this.#version = versionOf(stream.protocol);
     return stream;
   }

@@ -28,6 +28,8 @@ export class PeerWantlist {
   isLookingUp = false;
   /** Blocks are being sent. */
   isSending = false;
+  /** The peer has taken the last message quickly. */
+  isQuick = false;
 
   get size(): number {
     return this.#wants.size;

@@ -13,7 +13,17 @@ const MIN_ROOM = 128 * 1024;
 /** All quiet sockets read into it; what they hand on is a copy. There may be thousands, which hold nothing so. */
 let shared: Buffer | undefined;
 
-/** For one socket. What it hands on is never written over: whoever gets it may keep it. */
+const usedAtOnce = new WeakSet<Socket>();
+
+/**
+ * What a socket with large reads hands on while it flows is written over by the next read: whoever gets it is done with it when
+ * the socket's listeners return. Such a socket needs no memory of its own.
+ */
+export function useReadsAtOnce(socket: Socket): void {
+  usedAtOnce.add(socket);
+}
+
+/** For one socket. What it hands on is never written over, unless it is used at once: whoever gets it may keep it. */
 export function largeReads(): OnReadOpts {
   /** What is left of the buffer that a busy socket reads into, piece behind piece. */
   let own: Buffer | undefined;
@@ -31,8 +41,12 @@ export function largeReads(): OnReadOpts {
   };
   return {
     buffer: () => own ?? (shared ??= Buffer.allocUnsafeSlow(BUFFER_BYTES)),
-    callback(this: Socket, length: number) {
-      return this.push(received(length));
+    callback(this: Socket, length: number, buffer: Uint8Array) {
+      // What does not flow waits in the socket.
+      if (!usedAtOnce.has(this) || this.readableFlowing !== true || this.readableLength > 0)
+        return this.push(received(length));
+      own = undefined;
+      return this.push(buffer.subarray(0, length));
     },
   };
 }

@@ -6,13 +6,13 @@ import { type TCPSocketOptions, tcp } from "@libp2p/tcp";
 import { webSockets } from "@libp2p/websockets";
 import { yamux } from "@libp2p/yamux";
 import type { ConfigFile } from "../../storage/repo/config.ts";
-import { largeReads } from "./large_reads.ts";
+import { largeReads, useReadsAtOnce } from "./large_reads.ts";
 import { lazyTls } from "./lazy_tls.ts";
 import { noiseCipher } from "./noise_cipher.ts";
 import { mplexFactory } from "./patches/mplex/mplex_factory.ts";
-import { replaceFrameDecoder } from "./patches/noise/frame_decoder.ts";
+import { NOISE, replaceFrameDecoder } from "./patches/noise/frame_decoder.ts";
 import type { PatchNotices } from "./patches/notices.ts";
-import { coalesceWrites } from "./patches/tcp/coalesce_writes.ts";
+import { coalesceWrites, socketOf } from "./patches/tcp/coalesce_writes.ts";
 import type { QuicComponents } from "./quic.ts";
 
 type Config = Pick<ConfigFile, "value">;
@@ -67,9 +67,6 @@ function inPriority<T>(candidates: readonly Candidate<T>[]): T[] {
     .map(({ make }) => make);
 }
 
-/** The encrypter, as connections name it. */
-const NOISE = "/noise";
-
 type MakeEncrypter = (components: Parameters<ReturnType<typeof noise>>[0]) => ConnectionEncrypter;
 
 export function encryptersOf(config: Config, patches: PatchNotices): MakeEncrypter[] {
@@ -84,13 +81,17 @@ export function encryptersOf(config: Config, patches: PatchNotices): MakeEncrypt
   ]).map((make) => (components) => patched(make(components), patches));
 }
 
-/** Has an encrypter work on connections that write in one go, and noise read without copying. */
+/** Has an encrypter work on connections that write in one go, and noise read without copying and leave no memory behind. */
 function patched(encrypter: ConnectionEncrypter, patches: PatchNotices): ConnectionEncrypter {
   for (const side of ["secureInbound", "secureOutbound"] as const) {
     const secure = encrypter[side];
     encrypter[side] = async (connection, options) => {
       const secured = await secure.call(encrypter, coalesceWrites(connection, patches), options);
-      if (encrypter.protocol === NOISE) replaceFrameDecoder(secured.connection, patches);
+      if (encrypter.protocol !== NOISE) return secured;
+      // From now on only noise writes, each time bytes that it has just encrypted.
+      coalesceWrites(connection, patches, { transfer: true });
+      const socket = socketOf(connection);
+      if (replaceFrameDecoder(secured.connection, patches) && socket !== undefined) useReadsAtOnce(socket);
       return secured;
     };
   }

@@ -4,7 +4,8 @@
  */
 import { Socket } from "node:net";
 import type { MessageStream } from "@libp2p/interface";
-import { isUint8ArrayList, Uint8ArrayList } from "uint8arraylist";
+import { Uint8ArrayList } from "uint8arraylist";
+import { detach } from "../../../../util/async/read_all.ts";
 import type { Patch, PatchNotices } from "../notices.ts";
 
 export const patch: Patch = {
@@ -13,23 +14,45 @@ export const patch: Patch = {
   without: "each piece of a frame is written by itself, which costs more time",
 };
 
+interface Sent {
+  readonly sentBytes: number;
+  readonly canSendMore: boolean;
+}
+
 /** What is used of the library's connection over a socket. */
-type SocketConnection = MessageStream & { readonly socket?: unknown; sendData?(data: unknown): unknown };
+type SocketConnection = MessageStream & { readonly socket?: unknown; sendData?(data: Uint8ArrayList): Sent };
+
+/** The socket of a TCP connection; undefined for one of websockets or through a relay. */
+export function socketOf(connection: MessageStream): Socket | undefined {
+  const { socket } = connection as SocketConnection;
+  return socket instanceof Socket ? socket : undefined;
+}
+
+export interface WriteOptions {
+  /** The memory of what was written is freed as well: whoever sends it must not use it any more. */
+  readonly transfer?: boolean;
+}
 
 /**
  * Changes the connection in place. One that stands on no socket, as of websockets or through a relay, stays as it is.
  */
-export function coalesceWrites<C extends MessageStream>(connection: C, notices: PatchNotices): C {
-  const { socket, sendData } = connection as SocketConnection;
-  if (!(socket instanceof Socket)) return connection;
-  if (!notices.isApplicable(patch, { "connection.sendData": sendData })) return connection;
-  (connection as SocketConnection).sendData = (data) => {
+export function coalesceWrites<C extends MessageStream>(
+  connection: C,
+  notices: PatchNotices,
+  { transfer = false }: WriteOptions = {},
+): C {
+  const socket = socketOf(connection);
+  if (socket === undefined) return connection;
+  const tcp = connection as SocketConnection;
+  if (!notices.isApplicable(patch, { "connection.sendData": tcp.sendData })) return connection;
+  tcp.sendData = (data) => {
+    const pieces = coalesce(data);
     socket.cork();
-    try {
-      return sendData?.call(connection, isUint8ArrayList(data) ? coalesce(data) : data);
-    } finally {
-      socket.uncork();
-    }
+    for (const piece of pieces) socket.write(piece);
+    socket.uncork();
+    // The system has taken all of it.
+    if (transfer && socket.writableLength === 0) for (const piece of pieces) detach(piece);
+    return { sentBytes: data.byteLength, canSendMore: socket.writableLength < socket.writableHighWaterMark };
   };
   return connection;
 }

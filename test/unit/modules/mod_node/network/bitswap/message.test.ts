@@ -114,6 +114,26 @@ suite("frames", () => {
     assert.equal(last?.buffer, stream.buffer);
   });
 
+  test("that are copied out of chunks free these, where that is asked for, unless other views share them", () => {
+    const [whole, cut] = [bytesOf({ ...none, pendingBytes: 1 }), bytesOf({ ...none, pendingBytes: 2 })];
+    for (const transfer of [true, false]) {
+      const frames = new FrameReader(1024, new BufferPool(), { transfer });
+      const of = (...parts: readonly Uint8Array[]) => Buffer.from(new Uint8Array(Buffer.concat(parts)).buffer);
+      const [first, second, third] = [
+        of(whole, cut.subarray(0, 3)),
+        of(cut.subarray(3, 4)),
+        of(cut.subarray(4), whole),
+      ];
+      const got = [first, second, third].flatMap((chunk) => [...frames.read(chunk)]);
+      assert.deepEqual(
+        got.map((frame) => decodeMessage(frame).pendingBytes),
+        [1, 2, 1],
+      );
+      assert.equal(second.length, transfer ? 0 : 1);
+      assert.ok(first.length > 0 && third.length > 0);
+    }
+  });
+
   test("that are too long are refused before they come", () => {
     assert.throws(() => [...new FrameReader(100, new BufferPool()).read(Buffer.from([101]))], /too long/);
     assert.throws(

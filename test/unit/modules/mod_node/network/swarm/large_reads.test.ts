@@ -1,13 +1,13 @@
 import assert from "node:assert/strict";
-import { randomBytes } from "node:crypto";
+import { createHash, randomBytes } from "node:crypto";
 import { once } from "node:events";
 import { type AddressInfo, connect, createServer, type Socket } from "node:net";
 import { type TestContext, test } from "node:test";
-import { largeReads } from "#node/network/swarm/large_reads.ts";
+import { largeReads, useReadsAtOnce } from "#node/network/swarm/large_reads.ts";
 import { eventually } from "#test/support/eventually.ts";
 
 /** Both ends of a connection: one that the server has, and one that reads in this way and keeps what it is handed. */
-async function connection(t: TestContext) {
+async function connection(t: TestContext, { listens = true } = {}) {
   const server = createServer();
   await once(server.listen(0, "127.0.0.1"), "listening");
   const near = connect({ port: (server.address() as AddressInfo).port, host: "127.0.0.1", onread: largeReads() });
@@ -18,7 +18,7 @@ async function connection(t: TestContext) {
     server.close();
   });
   const pieces: Buffer[] = [];
-  near.on("data", (piece: Buffer) => pieces.push(piece));
+  if (listens) near.on("data", (piece: Buffer) => pieces.push(piece));
   const came = (bytes: number) =>
     eventually("all has come", () => pieces.reduce((sum, { length }) => sum + length, 0) === bytes);
   return { near, far, pieces, came };
@@ -57,4 +57,30 @@ test("a socket that is paused takes no more, and goes on where it was with all t
   await came(sent.length);
   assert.ok(Buffer.concat(pieces).equals(sent));
   assert.ok(pieces.some(({ length }) => length > 64 * 1024));
+});
+
+test("what is used at once comes in one memory for all sockets", async (t) => {
+  const all = [await connection(t), await connection(t)];
+  const buffers = new Set<ArrayBufferLike>();
+  const hashes = all.map(({ near }) => {
+    const hash = createHash("sha256");
+    near.on("data", (piece: Buffer) => hash.update(piece) && buffers.add(piece.buffer));
+    useReadsAtOnce(near);
+    return hash;
+  });
+  const sent = randomBytes(5_000_000);
+  for (const { far } of all) far.write(sent);
+  await Promise.all(all.map(({ came }) => came(sent.length)));
+  assert.equal(buffers.size, 1);
+  for (const hash of hashes) assert.equal(hash.digest("hex"), createHash("sha256").update(sent).digest("hex"));
+});
+
+test("what nobody listens for waits in memory of its own, also in a socket whose bytes are used at once", async (t) => {
+  const [waiting, other] = [await connection(t, { listens: false }), await connection(t)];
+  for (const { near } of [waiting, other]) useReadsAtOnce(near);
+  waiting.far.write(Buffer.alloc(1000, 1));
+  await eventually("it waits", () => waiting.near.readableLength === 1000);
+  other.far.write(Buffer.alloc(1000, 2));
+  await other.came(1000);
+  assert.ok(Buffer.alloc(1000, 1).equals(waiting.near.read()));
 });

@@ -1,6 +1,7 @@
 import assert from "node:assert/strict";
 import { randomBytes, randomInt } from "node:crypto";
-import { Socket } from "node:net";
+import { once } from "node:events";
+import { type AddressInfo, connect, createServer, Socket } from "node:net";
 import { type TestContext, test } from "node:test";
 import type { Libp2p, MessageStream, Stream } from "@libp2p/interface";
 import { noise } from "@libp2p/noise";
@@ -10,7 +11,7 @@ import { createLibp2p } from "libp2p";
 import { Uint8ArrayList } from "uint8arraylist";
 import { NoiseFrameDecoder, replaceFrameDecoder } from "#node/network/swarm/patches/noise/frame_decoder.ts";
 import { PatchNotices } from "#node/network/swarm/patches/notices.ts";
-import { coalesce } from "#node/network/swarm/patches/tcp/coalesce_writes.ts";
+import { coalesce, coalesceWrites, type WriteOptions } from "#node/network/swarm/patches/tcp/coalesce_writes.ts";
 import { startPeer } from "../support.ts";
 
 const echoing = "/test/echo";
@@ -46,14 +47,16 @@ test("frames are decoded however the bytes are split", () => {
     const frames = new NoiseFrameDecoder();
     const got: Uint8Array[] = [];
     for (let at = 0; at < whole.length; ) {
-      const part = whole.subarray(at, at + randomInt(1, longest + 1));
+      const part = Buffer.from(whole.subarray(at, at + randomInt(1, longest + 1)));
       at += part.length;
       const half = part.length >> 1;
       const list = new Uint8ArrayList(part.subarray(0, half), part.subarray(half));
-      for (const frame of frames.decode(at % 2 === 0 ? part : list)) got.push(frame.subarray());
+      for (const frame of frames.decode(at % 2 === 0 ? part : list)) got.push(Buffer.from(frame));
+      // The next read writes over it.
+      part.fill(0);
     }
     assert.deepEqual(
-      got.map((frame) => Buffer.from(frame)),
+      got,
       sent.filter(({ length }) => length > 0),
     );
   }
@@ -81,7 +84,7 @@ for (const direction of ["in", "out"] as const) {
     const decode = t.mock.method(NoiseFrameDecoder.prototype, "decode");
     await to.handle(echoing, echo);
     const stream = await from.dialProtocol(to.getMultiaddrs(), echoing);
-    const bytes = randomBytes(3 * 1024 * 1024);
+    const bytes = randomBytes(12 * 1024 * 1024);
     assert.ok(bytes.equals(await sentBack(stream, bytes)));
     assert.ok(decode.mock.callCount() > 10, "frames are not read here");
     assert.ok(cork.mock.callCount() > 10, "writes are not put together here");
@@ -91,21 +94,21 @@ for (const direction of ["in", "out"] as const) {
 test("bytes received before the decoder was replaced are not lost, and a frame must have a tag", () => {
   const frame = randomBytes(40);
   const came = Buffer.concat([Buffer.of(0, frame.length), frame]);
-  const handshake = { decrypt: (bytes: Uint8Array) => bytes };
+  const handshake = { decrypt: (bytes: Uint8Array) => Buffer.from(bytes) };
   const connection = {
     handshake,
     decrypt: () => Buffer.alloc(0),
     decoder: { buffer: new Uint8ArrayList(came.subarray(0, 30)) },
   };
-  replaceFrameDecoder(connection as unknown as MessageStream, new PatchNotices());
+  assert.ok(replaceFrameDecoder(connection as unknown as MessageStream, new PatchNotices()));
   const { decoder, decrypt } = connection as unknown as {
-    readonly decoder: { decode(bytes: Uint8Array): Iterable<readonly Uint8ArrayList[]> };
-    decrypt(frames: readonly Uint8ArrayList[]): Uint8ArrayList;
+    readonly decoder: { decode(bytes: Uint8Array): Iterable<readonly Uint8Array[]> };
+    decrypt(frames: readonly Uint8Array[]): Uint8ArrayList;
   };
   const [complete] = decoder.decode(Buffer.concat([came.subarray(30), came, came.subarray(0, 30)]));
   assert.ok(complete !== undefined && Buffer.concat([frame, frame]).equals(decrypt(complete).subarray()));
   assert.deepEqual([...decoder.decode(came.subarray(30, 31))], []);
-  assert.throws(() => decrypt([new Uint8ArrayList(frame.subarray(0, 15))]), /without its tag/);
+  assert.throws(() => decrypt([frame.subarray(0, 15)]), /without its tag/);
 });
 
 test("short pieces are joined, and no byte changes", () => {
@@ -116,4 +119,49 @@ test("short pieces are joined, and no byte changes", () => {
     [14, 9000, 18, 5000, 3000, 16],
   );
   assert.ok(Buffer.concat(pieces).equals(written.subarray()));
+});
+
+/** A connection over a socket, whose other end reads when it is told to. */
+async function overSocket(t: TestContext, options: WriteOptions) {
+  const server = createServer({ pauseOnConnect: true });
+  await once(server.listen(0, "127.0.0.1"), "listening");
+  const socket = connect((server.address() as AddressInfo).port, "127.0.0.1");
+  const [[far]] = (await Promise.all([once(server, "connection"), once(socket, "connect")])) as [[Socket], unknown];
+  t.after(() => {
+    socket.destroy();
+    far.destroy();
+    server.close();
+  });
+  const sendData = () => assert.fail("the library writes");
+  const connection = { socket, sendData } as unknown as MessageStream;
+  coalesceWrites(connection, new PatchNotices(), options);
+  const send = (...pieces: Uint8Array[]) =>
+    (connection as unknown as { sendData(data: Uint8ArrayList): unknown }).sendData(new Uint8ArrayList(...pieces));
+  const came = async (length: number) => {
+    const all: Buffer[] = [];
+    for await (const piece of far) if (all.push(piece) && Buffer.concat(all).length >= length) break;
+    return Buffer.concat(all);
+  };
+  return { socket, send, came };
+}
+
+test("what the system has taken is freed where that is asked for, and comes as it was sent", async (t) => {
+  for (const transfer of [true, false]) {
+    const { socket, send, came } = await overSocket(t, { transfer });
+    const [long, short] = [randomBytes(30_000), randomBytes(20)];
+    const sent = Buffer.concat([short, long]);
+    assert.deepEqual(send(short, long), { sentBytes: sent.length, canSendMore: true });
+    assert.equal(socket.writableLength, 0);
+    assert.equal(long.length, transfer ? 0 : 30_000);
+    assert.ok(sent.equals(await came(sent.length)));
+  }
+});
+
+test("what waits in the socket is not freed, and the sender is told to wait", async (t) => {
+  const { socket, send, came } = await overSocket(t, { transfer: true });
+  const long = Array.from({ length: 8 }, () => randomBytes(4_000_000));
+  const sent = Buffer.concat(long);
+  assert.deepEqual(send(...long), { sentBytes: sent.length, canSendMore: false });
+  assert.ok(socket.writableLength > 0);
+  assert.ok(sent.equals(await came(sent.length)));
 });
