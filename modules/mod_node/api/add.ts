@@ -126,15 +126,14 @@ export interface AddApi {
 }
 
 export function addApi(node: LowLevelNode): AddApi {
-  async function* addTree(given: AsyncIterable<AddEntry>, options: AddTreeOptions = {}): AsyncGenerator<AddEvent> {
+  async function* addTree(entries: AsyncIterable<AddEntry>, options: AddTreeOptions = {}): AsyncGenerator<AddEvent> {
     const { pin = true, pinName, nocopy = false, fscache = false } = options;
     if (pinName && (!pin || options.onlyHash === true)) throw new NodeError("pin-name option requires pin to be set");
     requirePinName(pinName);
     requireLinkable(options);
     const { signal, offline } = reading(options);
-    const settings = settingsOf(node, options);
+    const settings: AddSettings = { ...settingsOf(node, options), backing: nocopy ? "required" : "ignored" };
     if (nocopy && node.filestore === undefined) throw failure("REFERENCES_OFF");
-    const entries = backed(given, nocopy);
     const mute = options.announce === false;
     const events = options.onlyHash
       ? hashOnly(entries, settings, node.scratch)
@@ -190,20 +189,6 @@ function shardingOf(
 }
 
 async function* nothing(): AsyncGenerator<Uint8Array> {}
-
-/**
- * With `nocopy`, every file must name its backing file; otherwise `backing` is ignored.
- *
- * @throws NodeError for a file without one
- */
-async function* backed(entries: AsyncIterable<AddEntry>, nocopy: boolean): AsyncGenerator<AddEntry> {
-  for await (const entry of entries) {
-    if (nocopy && entry.kind === "file" && (entry.backing ?? "") === "") {
-      throw new NodeError("missing file path or URL, can't create filestore reference");
-    }
-    yield nocopy || entry.backing === undefined ? entry : { ...entry, backing: undefined };
-  }
-}
 
 /** @throws NodeError when there are no entries */
 async function* entriesOf(candidates: AsyncIterable<Candidate> | Iterable<Candidate>): AsyncGenerator<AddEntry> {

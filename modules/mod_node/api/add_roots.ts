@@ -22,14 +22,22 @@ export function requireLinkable({ toFiles, onlyHash, wrapWithDirectory }: RootOp
 }
 
 /** Gives out the events, each root before it is linked; then tells the network of the roots, if that is to be waited for. */
-export async function* withRoots(
+export function withRoots(
   node: LowLevelNode,
   events: AsyncIterable<AddEvent>,
-  { toFiles, announce, sharding, onlyHash }: RootOptions,
+  options: RootOptions,
+  how: Reading,
+): AsyncIterable<AddEvent> {
+  const isTold = options.announce === "wait" && options.onlyHash !== true;
+  return options.toFiles === undefined && !isTold ? events : linkedAndTold(node, events, options, how);
+}
+
+async function* linkedAndTold(
+  node: LowLevelNode,
+  events: AsyncIterable<AddEvent>,
+  { toFiles, announce, sharding }: RootOptions,
   how: Reading,
 ): AsyncGenerator<AddEvent> {
-  const isTold = announce === "wait" && onlyHash !== true;
-  if (toFiles === undefined && !isTold) return yield* events;
   const change = {
     ...how,
     flush: true,
@@ -48,7 +56,7 @@ export async function* withRoots(
       yield event;
       if (root === undefined) continue;
       await links?.link({ name: event.unnamed === true ? undefined : event.name, ...root });
-      if (isTold) told.push(root.cid);
+      if (announce === "wait") told.push(root.cid);
     }
   } finally {
     unguard();

@@ -69,19 +69,13 @@ export function hashOnly(
  *
  * @throws what the import throws, or the signal's reason, after the events before it; failures of the stores
  */
-export async function* addEntries(
+export function addEntries(
   deps: AdderDeps,
   entries: AsyncIterable<AddEntry>,
   settings: AddSettings,
   options: AdderOptions,
 ): AsyncGenerator<AddEvent, void, undefined> {
-  const session = new AddSession(deps, settings, options);
-  await session.enter();
-  try {
-    yield* session.events(entries);
-  } finally {
-    await session.leave();
-  }
+  return new AddSession(deps, settings, options).events(entries);
 }
 
 class AddSession {
@@ -114,7 +108,7 @@ class AddSession {
     this.#batch = new PreemptibleBatch(references ? deps.blocks : deps.wholeBlocks, deps.lock, { signal, offline });
   }
 
-  async enter(): Promise<void> {
+  async #enter(): Promise<void> {
     await this.#batch.enter();
     this.#unguard = this.#deps.pins.guard(() => this.#guarded());
     const { signal } = this.#options;
@@ -124,7 +118,7 @@ class AddSession {
 
   readonly #stop = () => this.#abort.abort(this.#options.signal?.reason);
 
-  async leave(): Promise<void> {
+  async #leave(): Promise<void> {
     this.#isLeft = true;
     this.#options.signal?.removeEventListener("abort", this.#stop);
     if (!this.#over) this.#abort.abort();
@@ -139,20 +133,28 @@ class AddSession {
   }
 
   async *events(entries: AsyncIterable<AddEntry>): AsyncGenerator<AddEvent, void, undefined> {
-    this.#pumping = this.#pump(entries);
-    for (;;) {
-      if (this.#released > 0) {
+    await this.#enter();
+    try {
+      this.#pumping = this.#pump(entries);
+      while (this.#released > 0 || !this.#isDone) {
+        if (this.#released === 0) {
+          await this.#changed.next();
+          continue;
+        }
         this.#released -= 1;
         const event = this.#events.shift() as AddEvent;
         if (this.#events.length === MAX_EVENTS - 1) this.#changed.notify();
         yield event;
-      } else if ((this.#over || this.#failure !== undefined) && this.#committing === undefined) {
-        break;
-      } else {
-        await this.#changed.next();
       }
+      if (this.#failure !== undefined) throw this.#failure.reason;
+    } finally {
+      await this.#leave();
     }
-    if (this.#failure !== undefined) throw this.#failure.reason;
+  }
+
+  /** Nothing more is released. */
+  get #isDone(): boolean {
+    return (this.#over || this.#failure !== undefined) && this.#committing === undefined;
   }
 
   /** Takes entries in. Never rejects. */
@@ -216,14 +218,15 @@ class AddSession {
 
 /** Wakes all who wait for a change. */
 class Signal {
-  #waiting = Promise.withResolvers<void>();
+  #waiting: PromiseWithResolvers<void> | undefined;
 
   next(): Promise<void> {
+    this.#waiting ??= Promise.withResolvers<void>();
     return this.#waiting.promise;
   }
 
   notify(): void {
-    this.#waiting.resolve();
-    this.#waiting = Promise.withResolvers<void>();
+    this.#waiting?.resolve();
+    this.#waiting = undefined;
   }
 }

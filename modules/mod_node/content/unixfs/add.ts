@@ -1,7 +1,7 @@
 /** Adds trees of files, with the events of the reference's `add` in its order. */
 import { tmpdir } from "node:os";
 import type { ModeAndTime } from "../../formats/unixfs/format.ts";
-import { abortableSource } from "../../util/async/abortable.ts";
+import { AbortableSources } from "../../util/async/abortable.ts";
 import { readUpTo } from "../../util/async/read_all.ts";
 import { Turns } from "../../util/async/steps.ts";
 import { NodeError } from "../../util/errors.ts";
@@ -28,6 +28,8 @@ export interface AddSettings extends FileSettings, DirectorySettings {
   readonly facts?: ModeAndTime | undefined;
   /** Which of its own an entry keeps where `facts` do not say it. */
   readonly preserve?: { readonly mode: boolean; readonly mtime: boolean } | undefined;
+  /** Whether files must have a `backing`, or none is heeded; each that is there is, by default. */
+  readonly backing?: "required" | "ignored" | undefined;
   /** Leave out directories without entries; a top-level one stays. */
   readonly noEmpty?: boolean | undefined;
   /** Put everything into one directory without a name. */
@@ -71,8 +73,7 @@ export async function* addTree(
   let said: ModeAndTime | undefined;
 
   async function* finish(): AsyncGenerator<AddEvent, void, undefined> {
-    if (open === undefined) return;
-    for await (const { path, built, last } of tree.build(open, settings, sink)) {
+    for await (const { path, built, last } of tree.build(open as string, settings, sink)) {
       yield { name: path, kind: "directory", built, root: last, said };
     }
     await tree.clear();
@@ -81,16 +82,17 @@ export async function* addTree(
 
   // Small files come many at once, and wait for nothing.
   const turns = new Turns();
+  const sources = new AbortableSources(signal);
   try {
-    for await (const entry of abortableSource(entries, signal)) {
+    for await (const entry of sources.read(entries)) {
       const turn = turns.due();
       if (turn !== undefined) await turn;
-      requireEntry(entry);
+      requireEntry(entry, settings);
       const slash = entry.path.indexOf("/");
       const top = slash < 0 ? entry.path : entry.path.slice(0, slash);
       const single = slash < 0;
       if (!settings.wrap && (top !== open || single)) {
-        yield* finish();
+        if (open !== undefined) yield* finish();
         said = single ? { mode: entry.mode, mtime: entry.mtime } : undefined;
       }
       if (!settings.wrap && (!single || entry.kind === "directory")) open = top;
@@ -98,22 +100,30 @@ export async function* addTree(
         await tree.open(entry.path, factsOf(entry, settings));
         continue;
       }
-      const built = yield* importEntry(entry, settings, sink, signal);
+      const body = sources.read(entry.body);
+      const built =
+        settings.progress && entry.kind === "file"
+          ? yield* importTold({ ...entry, body }, settings, sink)
+          : await importEntry(entry, body, settings, sink);
       const name = entry.path === "" ? built.cid.toString() : entry.path;
       if (open !== undefined) await tree.put(name, built);
       yield { name, kind: entry.kind, built, root: open === undefined, unnamed: entry.path === "", said };
     }
-    yield* finish();
+    if (open !== undefined) yield* finish();
   } finally {
+    sources.end();
     await tree.clear();
   }
 }
 
 /** Entries of JavaScript programs were not checked by a compiler. @throws NodeError that says what is missing */
-function requireEntry({ path, kind, body }: Partial<AddEntry>): void {
+function requireEntry({ path, kind, body, backing }: Partial<AddEntry>, settings: AddSettings): void {
   if (typeof path !== "string") throw new NodeError("an entry needs a path");
   if (kind !== "file" && kind !== "directory" && kind !== "symlink") {
     throw new NodeError(`the entry ${path} needs a kind: file, directory or symlink`);
+  }
+  if (settings.backing === "required" && kind === "file" && (backing ?? "") === "") {
+    throw new NodeError("missing file path or URL, can't create filestore reference");
   }
   if (kind === "directory" || typeof body?.[Symbol.asyncIterator] === "function") return;
   throw new NodeError(`the entry ${path} needs a body: an async iterable of bytes`);
@@ -127,22 +137,28 @@ function factsOf(entry: AddEntry, { facts, preserve }: AddSettings): ModeAndTime
   return mode === undefined && mtime === undefined ? undefined : { mode, mtime };
 }
 
-async function* importEntry(
+async function importEntry(
+  entry: AddEntry,
+  body: AsyncIterable<Uint8Array>,
+  settings: AddSettings,
+  sink: BlockSink,
+): Promise<Built> {
+  const facts = factsOf(entry, settings);
+  if (entry.kind === "symlink") return importSymlink(await readUpTo(body), settings, sink, facts?.mtime);
+  const backing = settings.backing === "ignored" ? undefined : entry.backing;
+  return importFile(body, settings, sink, { backing, facts });
+}
+
+/** A file, with events of its progress. */
+async function* importTold(
   entry: AddEntry,
   settings: AddSettings,
   sink: BlockSink,
-  signal: AbortSignal | undefined,
 ): AsyncGenerator<AddEvent, Built, undefined> {
-  const { path, kind, body: source, backing } = entry;
-  const body = abortableSource(source, signal);
-  const facts = factsOf(entry, settings);
-  if (kind === "symlink") return importSymlink(await readUpTo(body), settings, sink, facts?.mtime);
-  const known = { backing, facts };
-  if (!settings.progress) return importFile(body, settings, sink, known);
-  const meter = new Meter(body);
-  const importing = importFile(meter.source(), settings, sink, known);
+  const meter = new Meter(entry.body);
+  const importing = importEntry(entry, meter.source(), settings, sink);
   importing.catch(() => {});
-  for await (const bytes of meter.steps(importing)) yield { name: path, kind: "progress", bytes };
+  for await (const bytes of meter.steps(importing)) yield { name: entry.path, kind: "progress", bytes };
   return importing;
 }
 

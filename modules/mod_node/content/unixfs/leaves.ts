@@ -3,6 +3,7 @@
  * a time.
  */
 import { setImmediate as nextTurn } from "node:timers/promises";
+import type { CID } from "multiformats/cid";
 import { dagPb, raw } from "../../formats/cid/codecs.ts";
 import { encodePb } from "../../formats/dag_pb/dag_pb.ts";
 import { NODE_DATA_TAG } from "../../formats/dag_pb/field_numbers.ts";
@@ -51,7 +52,7 @@ export class Leaves {
   readonly #settings: LeafSettings;
   readonly #sink: BlockSink;
   readonly #chunker: Chunker;
-  readonly #queue: Promise<FilePart>[] = [];
+  readonly #queue: (FilePart | Promise<FilePart>)[] = [];
   #buffer = new Uint8Array(0);
   /** The chunk that is being gathered lies from `HEADROOM` to here. */
   #end = HEADROOM;
@@ -83,29 +84,33 @@ export class Leaves {
 
   /** Whether `next` will give a leaf. */
   async more(): Promise<boolean> {
-    await this.#fill();
+    if (this.#isWanting) await this.#fill();
     return this.#queue.length > 0;
   }
 
   /** The next leaf; undefined at the end. */
   async next(): Promise<FilePart | undefined> {
-    await this.#fill();
+    if (this.#isWanting) await this.#fill();
     return this.#queue.shift();
   }
 
   /** A leaf without bytes, which an empty file consists of. */
-  empty(): Promise<FilePart> {
+  empty(): FilePart | Promise<FilePart> {
     return this.#build(new Uint8Array(HEADROOM + TAILROOM), HEADROOM, 0, this.#settings.facts);
   }
 
   /** To be called when the file is not read to its end. */
   async close(): Promise<void> {
     await this.#source.return?.();
-    await Promise.allSettled(this.#queue);
+    if (this.#queue.length > 0) await Promise.allSettled(this.#queue);
+  }
+
+  get #isWanting(): boolean {
+    return !this.#ended && this.#queue.length < MAX_IN_FLIGHT;
   }
 
   async #fill(): Promise<void> {
-    while (!this.#ended && this.#queue.length < MAX_IN_FLIGHT) {
+    while (this.#isWanting) {
       const piece = this.#rest ?? (await this.#read());
       this.#rest = undefined;
       if (piece === undefined) this.#finish();
@@ -170,27 +175,30 @@ export class Leaves {
     this.#emitted = true;
   }
 
-  #push(leaf: Promise<FilePart>): void {
-    leaf.catch(() => {});
+  #push(leaf: FilePart | Promise<FilePart>): void {
+    if (leaf instanceof Promise) leaf.catch(() => {});
     this.#queue.push(leaf);
   }
 
-  async #build(
+  #build(
     buffer: Uint8Array<ArrayBuffer>,
     end: number,
     offset = 0,
     facts: ModeAndTime | undefined = undefined,
-  ): Promise<FilePart> {
+  ): FilePart | Promise<FilePart> {
     const filesize = end - HEADROOM;
     const { rawLeaves, leafType, backing } = this.#settings;
     const bytes = rawLeaves ? buffer.subarray(HEADROOM, end) : encodeLeaf(buffer, end, leafType, facts);
-    const made = cidOf(rawLeaves ? raw : dagPb, bytes, this.#settings);
-    const cid = made instanceof Promise ? await made : made;
-    const referable = backing !== undefined && rawLeaves && filesize > 0;
+    const at = backing !== undefined && rawLeaves && filesize > 0 ? { path: backing, offset } : undefined;
     const release = buffer.length === this.#fullSize ? () => this.#free.push(buffer) : undefined;
-    const stored = this.#sink({ cid, bytes, release, ...(referable ? { at: { path: backing, offset } } : {}) });
-    if (stored !== undefined) await stored;
-    return { cid, size: bytes.length, filesize };
+    const store = (cid: CID): FilePart | Promise<FilePart> => {
+      const stored = this.#sink({ cid, bytes, release, ...(at && { at }) });
+      const part = { cid, size: bytes.length, filesize };
+      return stored === undefined ? part : stored.then(() => part);
+    };
+    // Small leaves are hashed and stored at once: a promise for each would cost as much.
+    const cid = cidOf(rawLeaves ? raw : dagPb, bytes, this.#settings);
+    return cid instanceof Promise ? cid.then(store) : store(cid);
   }
 }
 

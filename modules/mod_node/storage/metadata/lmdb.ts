@@ -1,5 +1,6 @@
 import { setImmediate as nextTurn } from "node:timers/promises";
 import type { RangeOptions, Transaction } from "lmdb";
+import { Gathering } from "../../util/async/gathering.ts";
 import { failure } from "../../util/errors.ts";
 import type { MakeRoom } from "../disk_reserve.ts";
 import { EnvironmentDamaged, type Notice, openEnvironment, type Table } from "../lmdb/open.ts";
@@ -43,6 +44,10 @@ class LmdbMetadata implements MetadataStore {
   #currentCommit: CommitGroup | undefined;
   /** The commit after it, built on top of it. */
   #nextCommit: CommitGroup | undefined;
+  /** Of transactions, while no commit is being written. */
+  readonly #gathering = new Gathering(() => {
+    if (this.#currentCommit === undefined) this.#write();
+  });
   /** Read transactions of listings that are not finished. */
   readonly #views = new Set<Transaction>();
   #closed = false;
@@ -109,7 +114,7 @@ class LmdbMetadata implements MetadataStore {
     below.apply(overlay);
     this.#nextCommit ??= { overlay: below, written: Promise.withResolvers() };
     const { written } = this.#nextCommit;
-    if (this.#currentCommit === undefined) this.#write();
+    if (this.#currentCommit === undefined) this.#gathering.ask();
     await written.promise;
     return result;
   }
@@ -121,7 +126,9 @@ class LmdbMetadata implements MetadataStore {
   async close(): Promise<void> {
     if (this.#closed) return;
     this.#closed = true;
-    while (this.#currentCommit !== undefined) await this.#currentCommit.written.promise.catch(() => {});
+    for (let last = this.#lastCommit; last !== undefined; last = this.#lastCommit) {
+      await last.written.promise.catch(() => {});
+    }
     for (const view of this.#views) view.done();
     this.#views.clear();
     await this.#environment.close();
@@ -129,6 +136,10 @@ class LmdbMetadata implements MetadataStore {
 
   #mustBeOpen(): void {
     if (this.#closed) throw failure("STORE_CLOSED");
+  }
+
+  get #lastCommit(): CommitGroup | undefined {
+    return this.#nextCommit ?? this.#currentCommit;
   }
 
   async #write(): Promise<void> {

@@ -5,6 +5,8 @@ import type { MakeRoom } from "../../disk_reserve.ts";
 import { PRIVATE_FILE, PRIVATE_FOLDER } from "../../private_files.ts";
 import { nameOf, numberOf, segmentHeader } from "./format.ts";
 
+type Write = (from: readonly Uint8Array[], at: number) => Promise<number>;
+
 /** An open file without a position of its own: every operation gives one. */
 export interface SegmentFile {
   /** Fills the arrays in order and gives the bytes read; fewer than asked for only at the end of the file. */
@@ -13,6 +15,8 @@ export interface SegmentFile {
   readInline?(into: readonly Uint8Array[], at: number): number;
   /** The bytes written, which may be fewer than given. */
   write(from: readonly Uint8Array[], at: number): Promise<number>;
+  /** As `write`, and durable with the length of the file when it resolves; what was written before need not be. Not every system can. */
+  readonly writeThrough?: Write | undefined;
   /** Resolves when data and length are durable. */
   sync(): Promise<void>;
   truncate(length: number): Promise<void>;
@@ -38,11 +42,19 @@ function call<T>(start: (done: (error: Error | null, result: T) => void) => void
   return new Promise((resolve, reject) => start((error, result) => (error ? reject(error) : resolve(result))));
 }
 
+/** Elsewhere it leaves data in the cache of the disk, or is not there at all. */
+const { O_RDWR, O_DSYNC } = fs.constants;
+const canWriteThrough = process.platform === "linux" && O_DSYNC !== undefined;
+
 class DiskFile implements SegmentFile {
   readonly #fd: number;
+  readonly #path: string;
+  /** The same file, each write of which is durable when it ends. */
+  #through: Promise<number> | undefined;
 
-  constructor(fd: number) {
+  constructor(fd: number, path: string) {
     this.#fd = fd;
+    this.#path = path;
   }
 
   async read(into: readonly Uint8Array[], at: number): Promise<number> {
@@ -78,6 +90,18 @@ class DiskFile implements SegmentFile {
     return call((end) => fs.writev(this.#fd, from, at, end));
   }
 
+  /** One call of the system and one wait for a thread, where `write` and `sync` take two. */
+  readonly writeThrough = canWriteThrough ? this.#writeThrough.bind(this) : undefined;
+
+  async #writeThrough(from: readonly Uint8Array[], at: number): Promise<number> {
+    this.#through ??= call((end) => fs.open(this.#path, O_RDWR | O_DSYNC, end));
+    const fd = await this.#through.catch((error: unknown) => {
+      this.#through = undefined;
+      throw error;
+    });
+    return call((end) => fs.writev(fd, from, at, end));
+  }
+
   sync(): Promise<void> {
     return call((end) => fs.fdatasync(this.#fd, (error) => end(error, undefined)));
   }
@@ -90,8 +114,11 @@ class DiskFile implements SegmentFile {
     return call<fs.Stats>((end) => fs.fstat(this.#fd, end)).then(({ size }) => size);
   }
 
-  close(): Promise<void> {
-    return call((end) => fs.close(this.#fd, (error) => end(error, undefined)));
+  async close(): Promise<void> {
+    const through = await this.#through?.catch(() => undefined);
+    for (const fd of [this.#fd, through]) {
+      if (fd !== undefined) await call((end) => fs.close(fd, (error) => end(error, undefined)));
+    }
   }
 }
 
@@ -102,7 +129,7 @@ export const diskFs: SegmentFs = {
     return fs.promises.readdir(folder);
   },
   open: async (path, create) =>
-    new DiskFile(await call((end) => fs.open(path, create ? "w+" : "r+", PRIVATE_FILE, end))),
+    new DiskFile(await call((end) => fs.open(path, create ? "w+" : "r+", PRIVATE_FILE, end)), path),
   remove: (path) => fs.promises.rm(path, { force: true }),
   size: async (path) => (await fs.promises.stat(path)).size,
   async space(folder) {
@@ -130,10 +157,12 @@ export function withRoom(fs: SegmentFs, makeRoom: MakeRoom | undefined): Segment
     ...fs,
     async open(path, create) {
       const file = await tried(() => fs.open(path, create));
+      const { writeThrough } = file;
       return {
         read: (into, at) => file.read(into, at),
         ...(file.readInline !== undefined && { readInline: file.readInline.bind(file) }),
         write: (from, at) => tried(() => file.write(from, at)),
+        writeThrough: writeThrough && ((from, at) => tried(() => writeThrough(from, at))),
         sync: () => tried(() => file.sync()),
         truncate: (length) => file.truncate(length),
         size: () => file.size(),
@@ -290,7 +319,11 @@ export class SegmentFiles {
 }
 
 /** Writes all parts, with as many calls as that takes. */
-export async function writeAll(file: SegmentFile, parts: readonly Uint8Array[], at: number): Promise<void> {
+export async function writeAll(
+  file: Pick<SegmentFile, "write">,
+  parts: readonly Uint8Array[],
+  at: number,
+): Promise<void> {
   let left = parts;
   let offset = at;
   while (left.length > 0) {

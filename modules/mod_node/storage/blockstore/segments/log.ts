@@ -1,4 +1,5 @@
 /** The log that all segments make up: one writer, large writes, shared flushes. */
+import { Gathering } from "../../../util/async/gathering.ts";
 import { failure, type NodeError } from "../../../util/errors.ts";
 import type { Block } from "../store.ts";
 import { type SegmentFile, type SegmentFiles, writeAll } from "./files.ts";
@@ -58,6 +59,8 @@ export class Log {
   #end: Position;
   #written: Position;
   #synced: Position;
+  /** The position that was durable at the last call of `onSynced`. */
+  #told: Position;
   #queue: Item[] = [];
   #buffered = 0;
   #waiters: Waiter[] = [];
@@ -70,14 +73,20 @@ export class Log {
   /** A flush failed: what it should have written may be gone from the page cache. */
   #suspect = false;
   #lingering: NodeJS.Timeout | undefined;
-  #soon: NodeJS.Immediate | undefined;
+  /** Of those who wait for a flush. */
+  readonly #gathering = new Gathering(() => {
+    this.#asked = this.#waiters.at(-1)?.target ?? this.#asked;
+    this.#pump();
+  });
+  /** The position up to which somebody wants the log to be durable, and need not wait for others any more. */
+  #asked: Position;
 
   /** `end` is in the last segment, which exists and is durable up to there. */
   constructor(files: SegmentFiles, options: LogOptions, end: Position, lengths: Map<number, number>) {
     this.#files = files;
     this.#options = options;
     this.lengths = lengths;
-    this.#end = this.#written = this.#synced = end;
+    this.#end = this.#written = this.#synced = this.#asked = this.#told = end;
   }
 
   /** The position of the next append, unless a new segment begins. */
@@ -148,11 +157,7 @@ export class Log {
     if (target <= this.#synced) return Promise.resolve();
     return new Promise((resolve, reject) => {
       this.#waiters.push({ target, resolve, reject });
-      // Calls in the same turn of the event loop share the flush.
-      this.#soon ??= setImmediate(() => {
-        this.#soon = undefined;
-        this.#pump();
-      });
+      this.#gathering.ask();
     });
   }
 
@@ -183,19 +188,22 @@ export class Log {
     // A segment is durable before the next one begins: only the last one can be torn.
     const turning = next !== undefined && segmentAt(next.position) !== segmentAt(this.#written);
     const much = this.#buffered >= EAGER_BYTES || this.#queue.length >= EAGER_ITEMS;
-    const eager = now || much || this.#waiters.length > 0 || this.#roomWaiters.length > 0;
+    // A little that comes during a flush is written together, behind it.
+    const asked = this.#asked > this.#synced;
+    const eager = now || much || (asked && !this.#flushing) || this.#roomWaiters.length > 0;
     if (next !== undefined && !this.#writing && eager && !(turning && this.#written !== this.#synced)) {
       this.#writing = true;
       clearTimeout(this.#lingering);
       this.#lingering = undefined;
-      this.#write(turning).then(
+      const through = asked && !much && !turning && this.#written === this.#synced && !this.#suspect;
+      this.#write(turning, through).then(
         () => this.#done("writing"),
         (error: Error) => this.#done("writing", error),
       );
     }
-    const asked = (this.#waiters[0]?.target ?? Number.POSITIVE_INFINITY) <= this.#written;
+    const due = asked && (this.#waiters[0]?.target ?? Number.POSITIVE_INFINITY) <= this.#written;
     const unsynced = this.#written - this.#synced;
-    if (!this.#flushing && unsynced > 0 && (asked || (turning && eager) || unsynced >= MAX_UNSYNCED_BYTES)) {
+    if (!this.#flushing && unsynced > 0 && (due || (turning && eager) || unsynced >= MAX_UNSYNCED_BYTES)) {
       this.#flushing = true;
       this.#flush().then(
         () => this.#done("flushing"),
@@ -221,7 +229,8 @@ export class Log {
     if (error === undefined) {
       while (this.#waiters[0] !== undefined && this.#waiters[0].target <= this.#synced)
         this.#waiters.shift()?.resolve();
-      if (what === "flushing") this.#options.onSynced();
+      if (this.#told !== this.#synced) this.#options.onSynced();
+      this.#told = this.#synced;
       this.#pump();
       return;
     }
@@ -232,7 +241,8 @@ export class Log {
     for (const { reject } of waiting) reject(this.#broken ?? this.#failure);
   }
 
-  async #write(turning: boolean): Promise<void> {
+  /** With `through` it is durable at once where the system can do that: everything before it is. */
+  async #write(turning: boolean, through: boolean): Promise<void> {
     const first = this.#queue[0] as Item;
     const segment = segmentAt(first.position);
     let count = 0;
@@ -249,15 +259,18 @@ export class Log {
       this.#written = this.#synced = positionAt(segment, segmentHeader.length);
     }
     const offset = offsetAt(first.position);
-    await this.#files.use(segment, async (file) => {
+    const durable = await this.#files.use(segment, async (file) => {
+      const write = through ? file.writeThrough : undefined;
       try {
-        await writeAll(file, parts, offset);
+        await writeAll(write === undefined ? file : { write }, parts, offset);
       } catch (error) {
         await file.truncate(offset).catch(() => {});
         throw error;
       }
+      return write !== undefined;
     });
     this.#written = first.position + bytes;
+    if (durable) this.#synced = this.#written;
     for (const { location } of this.#queue.splice(0, count)) {
       if (location === undefined) continue;
       location.bytes = undefined;
@@ -305,7 +318,7 @@ export class Log {
   async close(): Promise<void> {
     this.#broken = failure("STORE_CLOSED");
     clearTimeout(this.#lingering);
-    clearImmediate(this.#soon);
+    this.#gathering.stop();
     await this.#files.close();
   }
 }

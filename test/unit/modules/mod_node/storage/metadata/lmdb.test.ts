@@ -30,6 +30,17 @@ test("what was written is there when it is opened again", async () => {
   await second.close();
 });
 
+test("a store that is closed writes the transactions that wait", async () => {
+  const at = folder();
+  const first = await openLmdbMetadata(at);
+  const answered = Promise.all(["a", "b"].map((key) => first.transaction((writer) => writer.put(key, bytes(key)))));
+  await first.close();
+  await answered;
+  const second = await openLmdbMetadata(at);
+  assert.deepEqual(await Promise.all(["a", "b"].map((key) => second.get(key))), [bytes("a"), bytes("b")]);
+  await second.close();
+});
+
 test("a transaction that was answered survives kill -9", async () => {
   const at = folder();
   const child = fork(fileURLToPath(new URL("killed.ts", import.meta.url)), [at], { execArgv: ["--conditions=source"] });

@@ -1,6 +1,8 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { abortableSource } from "#node/util/async/abortable.ts";
+import { AbortableSources } from "#node/util/async/abortable.ts";
+
+const abortable = <T>(source: AsyncIterable<T>, signal?: AbortSignal) => new AbortableSources(signal).read(source);
 
 /** Gives these values and then, once it is let go, one more; tells when it has ended. */
 function source(values: readonly number[]) {
@@ -21,7 +23,7 @@ function source(values: readonly number[]) {
 test("an aborted wait ends with the reason, the source when it wakes up", async () => {
   const { state, given } = source([1, 2]);
   const leaving = new AbortController();
-  const wanted = abortableSource(given, leaving.signal);
+  const wanted = abortable(given, leaving.signal);
   assert.deepEqual([(await wanted.next()).value, (await wanted.next()).value], [1, 2]);
   const waiting = wanted.next();
   leaving.abort(new Error("enough"));
@@ -35,7 +37,7 @@ test("an aborted wait ends with the reason, the source when it wakes up", async 
 test("a source that was given up between two values is asked for no more, and ended", async () => {
   const { state, given } = source([1, 2]);
   const leaving = new AbortController();
-  const wanted = abortableSource(given, leaving.signal);
+  const wanted = abortable(given, leaving.signal);
   await wanted.next();
   leaving.abort(new Error("enough"));
   await assert.rejects(wanted.next(), { message: "enough" });
@@ -44,7 +46,7 @@ test("a source that was given up between two values is asked for no more, and en
 
 test("who leaves by himself waits for the end of the source", async () => {
   const { state, given } = source([1, 2]);
-  for await (const _ of abortableSource(given, undefined)) break;
+  for await (const _ of abortable(given)) break;
   assert.equal(state.ended, true);
 });
 
@@ -53,9 +55,22 @@ test("what a source throws is thrown, and its end is the end", async () => {
     yield 1;
     throw new Error("torn");
   })();
-  await assert.rejects(Array.fromAsync(abortableSource(failing, new AbortController().signal)), { message: "torn" });
+  await assert.rejects(Array.fromAsync(abortable(failing, new AbortController().signal)), { message: "torn" });
   const { state, given } = source([1]);
   state.letGo();
-  assert.deepEqual(await Array.fromAsync(abortableSource(given, new AbortController().signal)), [1, 0]);
-  assert.deepEqual(await Array.fromAsync(abortableSource([1, 2], undefined)), [1, 2]);
+  assert.deepEqual(await Array.fromAsync(abortable(given, new AbortController().signal)), [1, 0]);
+});
+
+test("one signal ends whichever of several sources is waited for, and none once they are over", async () => {
+  const leaving = new AbortController();
+  const sources = new AbortableSources(leaving.signal);
+  const first = source([1]);
+  first.state.letGo();
+  assert.deepEqual(await Array.fromAsync(sources.read(first.given)), [1, 0]);
+  const second = source([]);
+  const waiting = sources.read(second.given).next();
+  leaving.abort(new Error("enough"));
+  await assert.rejects(waiting, { message: "enough" });
+  assert.deepEqual(await sources.read(first.given).next().catch(String), "Error: enough");
+  sources.end();
 });

@@ -163,6 +163,33 @@ test("what the disk lost in a failed flush is not called safe", async () => {
   await again.close();
 });
 
+test("what could not be written through is not called safe, and is written once more", async () => {
+  const at = folder();
+  let failing = false;
+  const done: string[] = [];
+  const store = await openSegmentStore(at, {
+    fs: watched(
+      (operation) => {
+        if (operation === "sync" && failing) throw systemError("EIO");
+        done.push(operation);
+      },
+      { through: true },
+    ),
+  });
+  await store.put([sample(1, 2000)]);
+  await store.sync();
+  failing = true;
+  await store.put([sample(2, 2000)]);
+  assert.deepEqual(await each([store.sync(), store.sync()]), ["STORE_FULL", "STORE_FULL"]);
+  await expectHeld(await copyOf(at), [sample(1, 2000)]);
+  failing = false;
+  done.length = 0;
+  await store.sync();
+  assert.deepEqual(done, ["write", "sync"]);
+  await store.close();
+  await expectHeld(at, [sample(1, 2000), sample(2, 2000)]);
+});
+
 test("a segment that cannot be read is an error of that read", async () => {
   let failing = false;
   const store = await openSegmentStore(folder(), {

@@ -31,7 +31,7 @@ const options = { segmentBytes: 6000, bufferedBytes: 20_000 };
 async function live(seed: number): Promise<void> {
   const roll = dice(seed);
   const at = folder();
-  const power = new PowerCut(at, () => {});
+  const power = new PowerCut(at, () => {}, { through: seed % 2 === 0 });
   const open = () => openSegmentStore(at, { ...options, fs: power.fs });
   const blocks = samples(120, 250);
   const one = (): Block => {

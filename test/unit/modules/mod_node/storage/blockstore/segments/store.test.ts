@@ -3,6 +3,7 @@ import { createReadStream } from "node:fs";
 import { readdir, readFile, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { test } from "node:test";
+import { setImmediate as nextTurn } from "node:timers/promises";
 import { CarBlockIterator, CarReader } from "@ipld/car";
 import { CID } from "multiformats/cid";
 import { create } from "multiformats/hashes/digest";
@@ -122,6 +123,22 @@ test("syncs that come together share one flush", async () => {
   flushes = 0;
   await store.sync();
   assert.equal(flushes, 0, "nothing was put");
+  await store.close();
+});
+
+test("syncs that come turn after turn share one write and one flush", async (t) => {
+  t.mock.method(performance, "now", () => 0);
+  const done: string[] = [];
+  const store = await openSegmentStore(folder(), { fs: watched((operation) => done.push(operation)) });
+  done.length = 0;
+  const syncs: Promise<void>[] = [];
+  for (const block of samples(10)) {
+    await store.put([block]);
+    syncs.push(store.sync());
+    await nextTurn();
+  }
+  await Promise.all(syncs);
+  assert.deepEqual(done, ["write", "sync"]);
   await store.close();
 });
 

@@ -38,8 +38,11 @@ export async function dump(at: string): Promise<unknown> {
 
 export type Operation = "list" | "open" | "create" | "remove" | "syncFolder" | "read" | "write" | "sync" | "truncate";
 
-/** The real file system, with something done before each operation: it may throw. */
-export function watched(before: (operation: Operation, path: string) => unknown): SegmentFs {
+/**
+ * The real file system, with something done before each operation: it may throw. With `through`, it can write through, which is
+ * a write and a flush; without, it is a system that cannot.
+ */
+export function watched(before: (operation: Operation, path: string) => unknown, { through = false } = {}): SegmentFs {
   const watchedFile = (file: SegmentFile, path: string): SegmentFile => ({
     async read(into, at) {
       await before("read", path);
@@ -49,6 +52,15 @@ export function watched(before: (operation: Operation, path: string) => unknown)
       await before("write", path);
       return file.write(from, at);
     },
+    ...(through && {
+      async writeThrough(from: readonly Uint8Array[], at: number) {
+        await before("write", path);
+        const written = await file.write(from, at);
+        await before("sync", path);
+        await file.sync();
+        return written;
+      },
+    }),
     async sync() {
       await before("sync", path);
       return file.sync();
@@ -118,20 +130,33 @@ export class PowerCut {
   readonly #synced = new Map<string, number>();
   readonly #at: string;
   readonly #before: (operation: Operation, path: string) => unknown;
+  readonly #through: boolean;
 
-  constructor(at: string, before: (operation: Operation, path: string) => unknown) {
+  /** `through` as of `watched`. */
+  constructor(at: string, before: (operation: Operation, path: string) => unknown, { through = false } = {}) {
     this.#at = at;
     this.#before = before;
+    this.#through = through;
   }
 
   readonly fs: SegmentFs = {
     list: (at) => diskFs.list(at),
     size: (path) => diskFs.size(path),
     open: async (path, create) => {
-      const file = await watched((operation) => this.#before(operation, path)).open(path, create);
+      const through = this.#through;
+      const file = await watched((operation) => this.#before(operation, path), { through }).open(path, create);
       if (!create) this.#synced.set(path, await file.size());
+      const { writeThrough } = file;
       return {
         ...file,
+        ...(writeThrough && {
+          writeThrough: async (from, at) => {
+            const written = await writeThrough(from, at);
+            // Behind a gap nothing is found.
+            if (at <= (this.#synced.get(path) ?? 0)) this.#synced.set(path, at + written);
+            return written;
+          },
+        }),
         sync: async () => {
           // What is written while the flush is under way need not be in it.
           const size = await file.size();
