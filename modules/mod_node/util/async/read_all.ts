@@ -74,3 +74,11 @@ export async function gatherAll(
   }
   return whole.subarray(0, length);
 }
+
+/**
+ * Frees the memory of an array unless other views share it. Otherwise what passes through makes the garbage collector mark the
+ * whole heap for every few dozen MiB.
+ */
+export function detach({ buffer, length }: Uint8Array): void {
+  if (length === buffer.byteLength && buffer instanceof ArrayBuffer) buffer.transfer(0);
+}
