@@ -17,12 +17,6 @@ const source = join(here, "main.ts");
 const fromSource = existsSync(source);
 const main = fromSource ? source : join(root, "dist", "core", "cli", "main.js");
 /**
- * Of a server. Bytes on their way through belong to no JavaScript object for long. A small young generation frees them while they are
- * in the processor's cache: with 16 MiB a node gives a file to another one at two thirds of the rate, for 1.7 times the CPU time.
- */
-const youngGeneration = "--max-semi-space-size=2";
-
-/**
  * What V8 takes from a server that runs. Its heap grows to twice what is alive, and not to four times that where a machine has
  * gigabytes to spare: a quarter less memory at the peak, for some per cent of CPU. And what calls make is new: V8 would make it old
  * from the start once many calls at the same time have used theirs for long, and such an object, dead or not, holds all of its
@@ -70,11 +64,8 @@ function isServer(words) {
   return command === undefined || command === "run" || (command === "node" && what === "daemon");
 }
 
-/** What this program is run with. Other commands than those of servers are over soon: a package starts Node once for them. */
-function flagsFor(words) {
-  const isSized = /semi.space/.test([process.env.NODE_OPTIONS].concat(process.execArgv).join(" "));
-  return (fromSource ? ["--conditions=source"] : []).concat(isServer(words) && !isSized ? [youngGeneration] : []);
-}
+/** What Node is run with. A package needs nothing, and starts it once. */
+const flags = fromSource ? ["--conditions=source"] : [];
 
 function setLateFlags() {
   nodeModule.flushCompileCache();
@@ -143,7 +134,6 @@ const remedy = isBare
   : `Install it from https://nodejs.org, or put it beside the program: npm install node@${needed[0]}`;
 
 const { words, inspection } = split(process.argv.slice(2));
-const flags = flagsFor(words);
 const isNewEnough = isEnough(process.version);
 const executable = isNewEnough ? process.execPath : newerNode();
 if (executable === undefined) {

@@ -13,7 +13,6 @@ export const nodeLauncher = ours("launch_node.mjs");
  */
 export const handedFlags: readonly string[] = [
   "--conditions=source",
-  "--max-semi-space-size=2",
   // See `bundle.mjs`.
   ...(process.env.TEST_PROGRAM_HOOK ? [`--require=${process.env.TEST_PROGRAM_HOOK}`] : []),
 ];

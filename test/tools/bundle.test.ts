@@ -31,7 +31,7 @@ test("a program with the hook of the bundle runs nothing of the sources, with al
   try {
     const spy = join(folder, "spy.cjs");
     await writeFile(spy, SPY);
-    const flags = ["--conditions=source", "--max-semi-space-size=2", `--require=${hooks.program}`, `--require=${spy}`];
+    const flags = ["--conditions=source", `--require=${hooks.program}`, `--require=${spy}`];
     const { stderr } = await promisify(execFile)(process.execPath, [...flags, launcher, "check"], { cwd: folder });
     assert.deepEqual(JSON.parse(/^SPY (.*)$/m.exec(stderr)?.[1] ?? "null"), []);
   } finally {

@@ -39,9 +39,6 @@ const nodePackage = (version: string) => ({
   "node_modules/node/bin/node": `#!/bin/sh\nexec "${process.execPath}" "$@"\n`,
 });
 
-/** Size of the young generation that a server runs with. */
-const young = "--max-semi-space-size=2";
-
 const reporting =
   "console.log(JSON.stringify({ args: process.argv.slice(2), flags: process.execArgv })); process.exitCode = 7;";
 
@@ -66,48 +63,32 @@ describe("the launcher", () => {
   test("runs the source with the source condition, passing arguments and exit code on", async () => {
     const folder = await tree({ "core/cli/main.ts": `const a: number = 1; ${reporting}` });
     const { stdout, stderr, code } = await ended(launch(folder, [], "run", "--x"));
-    assert.deepEqual(JSON.parse(stdout), { args: ["run", "--x"], flags: ["--conditions=source", young] });
+    assert.deepEqual(JSON.parse(stdout), { args: ["run", "--x"], flags: ["--conditions=source"] });
     assert.equal(stderr, "");
     assert.equal(code, 7);
   });
 
   test("starts no further process when the flags are set already", async () => {
     const folder = await tree({ "core/cli/main.ts": "console.log(process.pid);" });
-    const child = launch(folder, ["--conditions=source", young]);
+    const child = launch(folder, ["--conditions=source"]);
     assert.equal(Number((await ended(child)).stdout), child.pid);
-  });
-
-  test("leaves the young generation as NODE_OPTIONS or options of Node size it", async () => {
-    const folder = await tree({ "core/cli/main.ts": reporting });
-    const other = "--max-semi-space-size=4";
-    for (const [given, env] of [
-      [[], { NODE_OPTIONS: other }],
-      [[other], {}],
-    ] as const) {
-      const { stdout } = await ended(launch(folder, [...given], env));
-      assert.deepEqual(JSON.parse(stdout).flags, [...given, "--conditions=source"]);
-    }
   });
 
   test("takes the built program where there is no source", async () => {
     const folder = await tree({ "dist/core/cli/main.js": reporting, "package.json": '{ "type": "module" }' });
     const { stdout, code } = await ended(launch(folder, [], "run"));
-    assert.deepEqual(JSON.parse(stdout), { args: ["run"], flags: [young] });
+    assert.deepEqual(JSON.parse(stdout), { args: ["run"], flags: [] });
     assert.equal(code, 7);
   });
 
-  test("sizes the young generation of servers; for other commands a package starts Node once", async () => {
-    const folder = await tree({ "dist/core/cli/main.js": reporting, "package.json": '{ "type": "module" }' });
-    for (const [args, flags] of [
-      [[], [young]],
-      [["run", "./mod_hello.js"], [young]],
-      [["--quiet", "run"], [young]],
-      [["node", "daemon"], [young]],
-      [["node", "id"], []],
-      [["status"], []],
-    ] as const) {
-      const { stdout } = await ended(launch(folder, [], ...args));
-      assert.deepEqual(JSON.parse(stdout), { args, flags }, args.join(" "));
+  test("starts Node once for a package, whatever the command", async () => {
+    const folder = await tree({
+      "dist/core/cli/main.js": "console.log(process.pid);",
+      "package.json": '{ "type": "module" }',
+    });
+    for (const args of [[], ["run", "./mod_hello.js"], ["node", "daemon"], ["status"]]) {
+      const child = launch(folder, [], ...args);
+      assert.equal(Number((await ended(child)).stdout), child.pid, args.join(" "));
     }
   });
 
