@@ -8,6 +8,8 @@ export const DEFAULT_MAX_HEADER_BYTES = 16 * 1024;
 
 /** Data in bits shorter than this is joined: a body may be full of what looks like the beginning of a boundary. */
 const MIN_PIECE_BYTES = 1024;
+/** As many bits are joined at a time: each is an object of its own. */
+const MAX_BITS = 4096;
 
 /** Lower-case names with `_` for `-`. */
 export type PartHeaders = Record<string, string | undefined>;
@@ -161,6 +163,7 @@ export class PieceParser extends MultipartParser {
       this.#fault = new ModhostError("BODY_TOO_LARGE", { limit: this.#maxPartBytes });
     } else if (bytes.length < MIN_PIECE_BYTES) {
       this.#bits.push(bytes);
+      if (this.#bits.length >= MAX_BITS) this.#joinBits();
     } else {
       this.#joinBits();
       this.pieces.push({ kind: "data", bytes });
