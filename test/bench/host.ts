@@ -2,7 +2,7 @@ import { mkdtemp, rm, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { makeSelfSigned } from "#core/tls/self_signed.ts";
-import { Package, type StartedServer } from "./host/packaged.ts";
+import { Package } from "./host/packaged.ts";
 import {
   type Asker,
   type Figures,
@@ -75,23 +75,26 @@ async function play(work: Work, env: Readonly<Record<string, string>>, rounds: n
 
 type Start = (server: Server) => Promise<Subject>;
 
-/** How servers start, and nothing else. */
 async function playFresh(work: Work, start: Start, rounds: number): Promise<Samples> {
-  await using program = await Package.install();
-  const started = (server: Server): Promise<StartedServer> =>
-    server.file === ""
-      ? program.start(Number(server.env?.BENCH_ROUTES), { node: server.env?.NODE === "on" })
-      : start(server);
+  await using program = work.servers.some(isPackage) ? await Package.install() : undefined;
+  /** One turn; of the package it is known how it starts, and nothing else. */
+  const turn = async (server: Server): Promise<Figures> => {
+    if (program !== undefined && isPackage(server)) {
+      const started = await program.start(Number(server.env?.BENCH_ROUTES), { node: server.env?.NODE === "on" });
+      await started.stop();
+      return ofStart(started);
+    }
+    const subject = await start(server);
+    return await work.measure(subject, undefined, work.count).finally(() => subject.stop());
+  };
   const samples = new Map<Server, Figures[]>(work.servers.map((server) => [server, []]));
   for (let round = 0; round < rounds; round += 1) {
-    for (const [server, own] of samples) {
-      const subject = await started(server);
-      own.push(ofStart(subject));
-      await subject.stop();
-    }
+    for (const [server, own] of samples) own.push(await turn(server));
   }
   return samples;
 }
+
+const isPackage = ({ file }: Server): boolean => file === "";
 
 async function playInTurns(work: Work, start: Start, rounds: number): Promise<Samples> {
   const players: { readonly server: Server; readonly subject: Subject; asker?: Asker; readonly samples: Figures[] }[] =

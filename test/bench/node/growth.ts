@@ -56,9 +56,9 @@ async function grow(section: Section, server: Server, work: Growing, largest: nu
     if (server.name === "js-ipfs" && work.unit !== "MiB" && amount > MOST_OF_JS) break;
     figures.push(await measure(server, work, amount, work.repeats ? Math.round(1 / step) : 1));
   }
-  const amounts = figures.map(({ amount }) => Number(amount.toPrecision(3))).join(", ");
+  const amounts = figures.map(({ amount }) => Number(amount.toPrecision(3)).toLocaleString("en")).join(", ");
   const columns = (of: (figure: Figure) => number) => {
-    const shown = figures.map((figure) => (of(figure) * 1000).toPrecision(3)).join(", ");
+    const shown = figures.map((figure) => Number((of(figure) * 1000).toPrecision(3)).toLocaleString("en")).join(", ");
     return [shown, slope(figures.map((figure) => [Math.log(figure.amount), Math.log(of(figure))])).toFixed(2)];
   };
   const cells = [...columns(({ cpu }) => cpu), ...columns(({ seconds }) => seconds)];

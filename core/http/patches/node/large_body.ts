@@ -1,6 +1,6 @@
 /**
  * Bodies of requests in large pieces. Node reads 64 KiB of a connection at a time and copies what it finds into fresh memory, which costs an
- * upload a third of its CPU time. Here the system reads into buffers that serve again; the parser still gets every byte, but is
+ * upload a fifth of its CPU time. Here the system reads into buffers that serve again; the parser still gets every byte, but is
  * not asked for the contents.
  */
 import { Socket } from "node:net";
