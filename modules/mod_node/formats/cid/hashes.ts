@@ -10,10 +10,10 @@ import { failure, NodeError } from "../../util/errors.ts";
 import type { Names } from "./codecs.ts";
 
 /**
- * Computes a digest. Small inputs are hashed synchronously, large ones may be hashed on another thread. With `here`
- * they are hashed on this thread, which takes less CPU time in all, for callers that have nothing else to do meanwhile.
+ * Computes a digest: at once, but for long inputs, which are hashed on another thread. That takes a copy of the input, which costs as
+ * much as its hash does.
  */
-export type Digest = (bytes: Uint8Array, place?: "here") => Uint8Array | Promise<Uint8Array>;
+export type Digest = (bytes: Uint8Array) => Uint8Array | Promise<Uint8Array>;
 
 export interface HashFunction {
   readonly name: string;
@@ -28,9 +28,7 @@ export interface HashFunction {
   readonly later: boolean;
 }
 
-/** From this size on digests are computed on the thread pool; below it the overhead is greater than the gain. */
-const MIN_THREAD_POOL_BYTES = 64 * 1024;
-/** Longer inputs would block the event loop. */
+/** Longer inputs would hold the event loop. */
 const MAX_INLINE_BYTES = 1024 * 1024;
 
 const subtle = (algorithm: string) => async (bytes: Uint8Array) =>
@@ -42,10 +40,7 @@ function openssl(algorithm: string, web?: string): Digest {
   const here = once(algorithm);
   if (web === undefined) return here;
   const there = subtle(web);
-  return (bytes, place) => {
-    const limit = place === "here" ? MAX_INLINE_BYTES + 1 : MIN_THREAD_POOL_BYTES;
-    return bytes.length < limit ? here(bytes) : there(bytes);
-  };
+  return (bytes) => (bytes.length <= MAX_INLINE_BYTES ? here(bytes) : there(bytes));
 }
 
 /** A WebAssembly hasher is loaded on first use and kept; later digests are synchronous. */
@@ -138,11 +133,11 @@ export const hashUnavailable = (code: number): NodeError =>
 
 /** Whether `digestHere` can be used with a hash function. */
 export const digestsHere = (code: number): boolean =>
-  byCode.get(code)?.digest?.(new Uint8Array(), "here") instanceof Uint8Array;
+  byCode.get(code)?.digest?.(new Uint8Array()) instanceof Uint8Array;
 
 /** The digest of a short text or the like. @throws NodeError for a hash function that only others compute at once */
 export function digestHere(code: number, bytes: Uint8Array): Uint8Array {
-  const made = byCode.get(code)?.digest?.(bytes, "here");
+  const made = byCode.get(code)?.digest?.(bytes);
   if (made instanceof Uint8Array) return made;
   throw hashUnavailable(code);
 }
@@ -157,31 +152,26 @@ export function requireAllowed({ code, digest }: MultihashDigest): void {
 }
 
 /**
- * The multihash of bytes, its digest cut to `length` (-1: not cut). For `place` see `Digest`.
+ * The multihash of bytes, its digest cut to `length` (-1: not cut).
  *
  * @throws NodeError when it cannot be computed, or the digest is shorter than `length`
  */
-export async function multihash(
-  entry: HashFunction,
-  bytes: Uint8Array,
-  length = -1,
-  place?: "here",
-): Promise<MultihashDigest> {
-  const made = entry.digest?.(bytes, place);
+export async function multihash(entry: HashFunction, bytes: Uint8Array, length = -1): Promise<MultihashDigest> {
+  const made = entry.digest?.(bytes);
   if (made === undefined) throw hashUnavailable(entry.code);
   const digest = made instanceof Promise ? await made : made;
   if (length > digest.length) throw new NodeError("requested length was too large for digest");
   return createDigest(entry.code, length < 0 ? digest : digest.subarray(0, length));
 }
 
-/** Whether bytes fit a CID. False as well for an unknown hash function. For `place` see `Digest`. */
-export async function matches(cid: CID, bytes: Uint8Array, place?: "here"): Promise<boolean> {
-  return isDigest(await byCode.get(cid.multihash.code)?.digest?.(bytes, place), cid);
+/** Whether bytes fit a CID. False as well for an unknown hash function. */
+export async function matches(cid: CID, bytes: Uint8Array): Promise<boolean> {
+  return isDigest(await byCode.get(cid.multihash.code)?.digest?.(bytes), cid);
 }
 
-/** As `matches`, on this thread, and at once where the hash function can be computed so. */
+/** As `matches`, at once where the digest is. */
 export function matchesHere(cid: CID, bytes: Uint8Array): boolean | Promise<boolean> {
-  const made = byCode.get(cid.multihash.code)?.digest?.(bytes, "here");
+  const made = byCode.get(cid.multihash.code)?.digest?.(bytes);
   return made instanceof Promise ? made.then((digest) => isDigest(digest, cid)) : isDigest(made, cid);
 }
 

@@ -62,7 +62,7 @@ export function keyOfWireBlock({ prefix, data }: WireBlock): string | undefined 
   const form = hashFormOf(prefix);
   const hash = form && hashCoded(form.code);
   if (form === undefined || !hash?.allowed || hash.code === identity.code) return undefined;
-  const digest = hash.digest?.(data, "here");
+  const digest = hash.digest?.(data);
   return digest instanceof Promise ? digest.then((made) => keyFor(form, made)) : digest && keyFor(form, digest);
 }
 

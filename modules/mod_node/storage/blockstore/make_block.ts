@@ -70,6 +70,6 @@ export function codecFormat(codec: string, hashName: string, length: number): Bl
 
 /** @throws NodeError when the digest cannot be made */
 export async function makeBlock(bytes: Uint8Array, { codec, hash, length }: BlockFormat): Promise<Block> {
-  const made = await multihash(hash, bytes, length, "here");
+  const made = await multihash(hash, bytes, length);
   return { cid: codec === undefined ? makeCid(0, dagPb, made) : makeCid(1, codec, made), bytes };
 }
