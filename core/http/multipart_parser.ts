@@ -9,7 +9,7 @@ export const DEFAULT_MAX_HEADER_BYTES = 16 * 1024;
 /** Data in bits shorter than this is joined: a body may be full of what looks like the beginning of a boundary. */
 const MIN_PIECE_BYTES = 1024;
 /** As many bits are joined at a time: each is an object of its own. */
-const MAX_BITS = 4096;
+const MAX_BITS = 16_384;
 
 /** Lower-case names with `_` for `-`. */
 export type PartHeaders = Record<string, string | undefined>;

@@ -182,7 +182,7 @@ async function addTree(url: string): Promise<string> {
   return lastHash((await exchange(url, `${api}/add?progress=false&pin=false`, upload)).tail);
 }
 
-/** From the server that has it: peers need an hour to add so many files. */
+/** From the server that has it: Kubo has not added so many files after 15 minutes. */
 async function copyTree(url: string, from: string, made: Promise<string>): Promise<string> {
   const folder = await mkdtemp(join(tmpdir(), "modhost-bench-tree-"));
   const path = join(folder, "tree.car");
