@@ -8,6 +8,17 @@ export interface Upload {
   pieces(): Iterable<Uint8Array>;
 }
 
+/** Made before it is sent, so that sending is all that its caller does. */
+export function ready(upload: Upload): Upload {
+  const bytes = whole(upload);
+  return { ...upload, pieces: () => [bytes] };
+}
+
+function whole(upload: Upload): Uint8Array {
+  const [first = new Uint8Array(), ...more] = upload.pieces();
+  return more.length === 0 ? first : Buffer.concat([first, ...more]);
+}
+
 export interface Received {
   /** Bytes of the answer, head and framing included. */
   readonly bytes: number;
@@ -63,7 +74,7 @@ const keptText = 1000;
 /** Gives the text of a short answer, "" for a long one: of that nothing is kept, since keeping costs as much as sending. */
 function post(pool: Pool, { path, upload }: { readonly path: string; readonly upload?: Upload }): Promise<string> {
   const headers = upload === undefined ? {} : { "content-type": upload.type };
-  const body = upload === undefined ? null : Buffer.concat([...upload.pieces()]);
+  const body = upload === undefined ? null : whole(upload);
   return new Promise((resolve, reject) => {
     let status = 0;
     let text = "";

@@ -1,11 +1,18 @@
-/** Asks for a hello again and again, in a thread of its own: whoever makes large calls is too busy to measure. */
+/** Asks for something small again and again, in a thread of its own: whoever makes large calls is too busy to measure. */
 import { Agent, request } from "node:http";
 import { parentPort, workerData } from "node:worker_threads";
+
+/** What is asked for. */
+export interface Asked {
+  readonly url: string;
+  readonly method: "GET" | "POST";
+}
 
 /** Milliseconds from an answer to the next call. */
 const PAUSE_MS = 3;
 
 const agent = new Agent({ keepAlive: true, maxSockets: 1 });
+const { url, method } = workerData as Asked;
 const waits: number[] = [];
 let isOver = false;
 
@@ -17,7 +24,7 @@ function ask(): void {
     return;
   }
   const began = performance.now();
-  request(workerData as string, { agent }, (answer) => {
+  request(url, { agent, method }, (answer) => {
     answer.resume().on("end", () => {
       waits.push(performance.now() - began);
       setTimeout(ask, PAUSE_MS);

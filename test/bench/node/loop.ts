@@ -1,23 +1,29 @@
-/** How long others wait for the event loop while large calls run: the hello route beside them, from outside and within. */
+/**
+ * How long others wait while large calls run: the hello route beside them, from outside and within; of peers, `version`, which is the
+ * least that they answer.
+ */
 import { once } from "node:events";
-import { mkdtemp, rm } from "node:fs/promises";
+import { mkdir, mkdtemp, rm } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
 import { fileURLToPath } from "node:url";
 import { Worker } from "node:worker_threads";
-import type { Report } from "#test/bench/report.ts";
+import { type Report, versionsOfPeers } from "#test/bench/report.ts";
 import type { Held } from "#test/bench/servers/loop/mod_loop.ts";
 import { RpcServer } from "#test/support/rpc_server.ts";
 import { exchange } from "./client.ts";
 import { file, files } from "./content.ts";
-import type { Installed } from "./servers.ts";
+import type { Asked } from "./hello_worker.ts";
+import { type Installed, type Server, startPeers } from "./servers.ts";
 import { lastHash, type Scale } from "./works.ts";
 
 interface LoopWork {
   readonly name: string;
   /** Gives what is run beside hello. */
   prepare(url: string): Promise<() => Promise<unknown>>;
+  /** Who else is asked: every peer, those that keep blocks and pins, or nobody, since Kubo does not end adding so many entries. */
+  readonly peers: "all" | "nodes" | "none";
 }
 
 const api = "/api/v0";
@@ -35,6 +41,7 @@ function worksOf({ size, entries: few }: Scale): readonly LoopWork[] {
   let root = "";
   const list = (name: string, path: (cid: string) => string): LoopWork => ({
     name: `loop: ${name} of ${counted(entries)} entries, sharded`,
+    peers: "none",
     async prepare(url) {
       await exchange(url, `${api}/config?arg=Experimental.ShardingEnabled&arg=true&bool=true`);
       root = await added(url, entries, 1, "tree");
@@ -42,17 +49,20 @@ function worksOf({ size, entries: few }: Scale): readonly LoopWork[] {
     },
   });
   return [
-    { name: "loop: nothing", prepare: async () => () => sleep(2000) },
+    { name: "loop: nothing", peers: "all", prepare: async () => () => sleep(2000) },
     {
       name: `loop: add of ${size / 2 ** 20} MiB`,
+      peers: "all",
       prepare: async (url) => () => exchange(url, `${api}/add?progress=false`, file(size, 1)),
     },
     {
       name: `loop: add of ${counted(few)} files`,
+      peers: "all",
       prepare: async (url) => () => added(url, few, 2, "many"),
     },
     {
       name: `loop: repo/ls of ${counted(few)} blocks`,
+      peers: "nodes",
       async prepare(url) {
         await added(url, few, 3);
         return () => exchange(url, `${api}/refs/local`);
@@ -60,6 +70,7 @@ function worksOf({ size, entries: few }: Scale): readonly LoopWork[] {
     },
     {
       name: `loop: pin/ls of ${counted(few)} pins`,
+      peers: "nodes",
       async prepare(url) {
         await exchange(url, `${api}/add?progress=false`, files(few, SMALL_BYTES, 4));
         return () => exchange(url, `${api}/pin/ls?type=recursive`);
@@ -71,6 +82,7 @@ function worksOf({ size, entries: few }: Scale): readonly LoopWork[] {
     list("refs", (cid) => `refs?arg=${cid}&recursive=true`),
     {
       name: `loop: repo/gc of ${counted(few * 2)} blocks and more`,
+      peers: "nodes",
       async prepare(url) {
         await added(url, few * 2, 5);
         return () => exchange(url, `${api}/repo/gc`);
@@ -95,43 +107,59 @@ export async function benchLoop(
     MODHOST_MODULES_ENABLED: "http,http_errors,http_api,loop",
     MODHOST_PLUGIN_PATHS: plugins,
   };
-  const server = await RpcServer.start({ folder, launcher, env });
+  const ours = join(folder, "modhost");
+  await mkdir(ours);
+  const server = await RpcServer.start({ folder: ours, launcher, env });
+  let peers: readonly Server[] = [];
   const how = `add of ${scale.size / 2 ** 20} MiB, ${counted(scale.entries * 10)} entries`;
-  const section = report.section("node, loop", { how, isWhole: works.length === all.length });
+  const section = report.section("node, loop", {
+    how,
+    beside: versionsOfPeers(),
+    isWhole: works.length === all.length,
+  });
   section.head([
     "beside it",
+    "",
     "s",
     "hello (ms): p50, p99, longest",
     "loop held (ms of CPU): p99, longest",
     "longest wait (ms)",
   ]);
   try {
-    for (const { name, prepare } of works) {
-      const run = await prepare(server.url);
+    peers = await startPeers(folder);
+    for (const work of works) {
+      const run = await work.prepare(server.url);
       await heldIn(server.url);
-      const began = performance.now();
-      const hello = await hellosDuring(`${server.url}/loop/hello`, run);
-      const seconds = (performance.now() - began) / 1000;
-      const held = await heldIn(server.url);
-      const of = (share: number) => (hello[Math.floor(hello.length * share)] ?? Number.NaN).toFixed(1);
-      const told = [
-        `${of(0.5)}, ${of(0.99)}, ${hello.at(-1)?.toFixed(0)}`,
-        `${held.p99.toFixed(1)}, ${held.max.toFixed(0)}`,
-        held.wait.toFixed(0),
-      ];
-      section.row([name.replace("loop: ", ""), seconds.toFixed(1), ...told]);
+      const told = await beside(run, { url: `${server.url}/loop/hello`, method: "GET" });
+      const { p99, max, wait } = await heldIn(server.url);
+      const name = work.name.replace("loop: ", "");
+      section.row([name, "modhost", ...told, `${p99.toFixed(1)}, ${max.toFixed(0)}`, wait.toFixed(0)]);
+      for (const { url, ...peer } of peers) {
+        if (work.peers === "none" || (work.peers === "nodes" && peer.isLimit)) continue;
+        const asked = { url: `${url}${api}/version`, method: "POST" } as const;
+        section.row(["", peer.name, ...(await beside(await work.prepare(url), asked)), "", ""]);
+      }
     }
   } finally {
-    await server.stop();
+    await Promise.all([server, ...peers].map((each) => each.stop()));
     await rm(folder, { recursive: true, force: true });
   }
+}
+
+/** How long it took, and how long those who asked meanwhile waited. */
+async function beside(run: () => Promise<unknown>, asked: Asked): Promise<readonly [seconds: string, waits: string]> {
+  const began = performance.now();
+  const waits = await waitsDuring(run, asked);
+  const seconds = (performance.now() - began) / 1000;
+  const of = (share: number) => (waits[Math.floor(waits.length * share)] ?? Number.NaN).toFixed(1);
+  return [seconds.toFixed(1), `${of(0.5)}, ${of(0.99)}, ${waits.at(-1)?.toFixed(0)}`];
 }
 
 const heldIn = async (url: string): Promise<Held> => (await fetch(`${url}/loop`)).json() as Promise<Held>;
 
 /** Milliseconds of each answer, sorted. */
-async function hellosDuring(url: string, work: () => Promise<unknown>): Promise<readonly number[]> {
-  const worker = new Worker(new URL("hello_worker.ts", import.meta.url), { workerData: url });
+async function waitsDuring(work: () => Promise<unknown>, asked: Asked): Promise<readonly number[]> {
+  const worker = new Worker(new URL("hello_worker.ts", import.meta.url), { workerData: asked });
   const told = once(worker, "message");
   told.catch(() => {});
   try {

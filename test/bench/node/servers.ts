@@ -32,8 +32,21 @@ export async function installed(): Promise<Installed> {
   return { launcher, [Symbol.asyncDispose]: () => packed[Symbol.asyncDispose]() };
 }
 
-/** Starts those that are there; `folder` takes their data. */
+/** Starts those that are there, ours first; `folder` takes their data. */
 export async function startServers({ launcher }: Installed, folder: string): Promise<readonly Server[]> {
+  const path = join(folder, "modhost");
+  await mkdir(path);
+  const ours = await modhost(launcher, path);
+  try {
+    return [ours, ...(await startPeers(folder))];
+  } catch (error) {
+    await ours.stop();
+    throw error;
+  }
+}
+
+/** All but ours. */
+export async function startPeers(folder: string): Promise<readonly Server[]> {
   const { GO_IPFS: go, JS_IPFS: js, KUBO: kubo } = process.env;
   const own = async (name: string) => {
     const path = join(folder, name);
@@ -42,7 +55,6 @@ export async function startServers({ launcher }: Installed, folder: string): Pro
   };
   const servers: Server[] = [];
   try {
-    servers.push(await modhost(launcher, await own("modhost")));
     servers.push(await plain(await own("plain")));
     if (js !== undefined) servers.push(await script("js-ipfs", "js_ipfs.ts", await own("js")));
     if (go !== undefined) servers.push(await reference("go-ipfs", go, await own("go")));

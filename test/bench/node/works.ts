@@ -4,7 +4,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { Readable } from "node:stream";
 import type { ReadableStream } from "node:stream/web";
-import { exchange, inParallel } from "./client.ts";
+import { exchange, inParallel, ready, type Upload } from "./client.ts";
 import { archive, file, files, stored } from "./content.ts";
 
 /** How much is done. */
@@ -62,10 +62,13 @@ function* times<T>(count: number, make: (at: number) => T): Generator<T> {
   for (let at = 0; at < count; at += 1) yield make(at);
 }
 
-const putBlocks = ({ url, seed }: Setting, atOnce = FEW) =>
+const blocksOf = (seed: number): readonly Upload[] =>
+  Array.from(times(calls.blocks, (at) => ready(file(blockSize, seed * 10_000 + at))));
+
+const putBlocks = (url: string, blocks: readonly Upload[], atOnce = FEW) =>
   inParallel(
     url,
-    times(calls.blocks, (at) => ({ path: `${api}/block/put`, upload: file(blockSize, seed * 10_000 + at) })),
+    blocks.map((upload) => ({ path: `${api}/block/put`, upload })),
     atOnce,
   );
 
@@ -76,12 +79,8 @@ const adding = (atOnce: number): Work => ({
   amount: () => calls.adds,
   async prepare({ url, seed }) {
     const from = (seed * 100 + atOnce) * calls.adds;
-    return () =>
-      inParallel(
-        url,
-        times(calls.adds, (at) => ({ path: `${api}/add`, upload: file(1024, from + at) })),
-        atOnce,
-      );
+    const adds = Array.from(times(calls.adds, (at) => ({ path: `${api}/add`, upload: ready(file(1024, from + at)) })));
+    return () => inParallel(url, adds, atOnce);
   },
 });
 
@@ -90,7 +89,10 @@ const putting = (atOnce: number): Work => ({
   aim: "2 x Kubo",
   unit: "calls/s",
   amount: () => calls.blocks,
-  prepare: async (setting) => () => putBlocks({ ...setting, seed: setting.seed * 100 + atOnce }, atOnce),
+  async prepare({ url, seed }) {
+    const blocks = blocksOf(seed * 100 + atOnce);
+    return () => putBlocks(url, blocks, atOnce);
+  },
 });
 
 const filesAtOnce = (count: number): Work => ({
@@ -247,14 +249,13 @@ export const small: readonly Work[] = [
     amount: writes,
     async prepare({ url, seed, ...scale }) {
       await inParallel(url, [{ path: `${api}/files/mkdir?arg=/small-${seed}` }]);
-      return () =>
-        inParallel(
-          url,
-          times(writes(scale), (at) => ({
-            path: `${api}/files/write?arg=/small-${seed}/${at}&create=true`,
-            upload: file(100, seed * 30_000 + at),
-          })),
-        );
+      const uploads = Array.from(
+        times(writes(scale), (at) => ({
+          path: `${api}/files/write?arg=/small-${seed}/${at}&create=true`,
+          upload: ready(file(100, seed * 30_000 + at)),
+        })),
+      );
+      return () => inParallel(url, uploads);
     },
   },
   putting(FEW),
@@ -265,7 +266,7 @@ export const small: readonly Work[] = [
     unit: "calls/s",
     amount: () => calls.blocks,
     async prepare(setting) {
-      const cids = (await putBlocks(setting)).map(lastHash);
+      const cids = (await putBlocks(setting.url, blocksOf(setting.seed))).map(lastHash);
       return () =>
         inParallel(
           setting.url,
