@@ -19,6 +19,7 @@ const MAX_AGE_MS = 60 * 86_400_000;
 const CHECKSUM_BYTES = 4;
 
 const filename = fileURLToPath(new URL("program.js", import.meta.url));
+const folder = new URL(".", import.meta.url).href;
 const parts = load();
 
 /** What is read here is not held beyond it. */
@@ -35,7 +36,14 @@ function load() {
     setTimeout(keepOnce, KEPT_AFTER_MS).unref();
     process.once("exit", keepOnce);
   }
-  return script.runInThisContext()(createRequire(import.meta.url), import.meta, (name) => import(name));
+  return script.runInThisContext()(createRequire(import.meta.url), import.meta, importLate);
+}
+
+/** What is a part is here already: Node would look for its file of exports, which asks for the part. */
+function importLate(name) {
+  const [file] = name.split("?");
+  const own = file.startsWith(folder) && file.endsWith(".js") ? file.slice(folder.length, -".js".length) : undefined;
+  return own !== undefined && Object.hasOwn(parts, own) ? Promise.try(part, own) : import(name);
 }
 
 /** What a source exports; the first call evaluates it. */

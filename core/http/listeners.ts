@@ -50,7 +50,11 @@ interface ListenerCounts {
 export class Listeners {
   readonly #environment: HttpEnvironment;
   readonly #plain: Server;
-  readonly #secure: Http2SecureServer | undefined;
+  /** Undefined: nothing is served over TLS. */
+  #tls: TlsSource | undefined;
+  /** Made with the first connection that it is for. */
+  #secure: Http2SecureServer | undefined;
+  readonly #makeSecure: (tls: TlsSource) => Http2SecureServer;
   readonly #sockets = new Set<Socket>();
   /** Connections on which something malformed arrived. */
   readonly #refused = new WeakSet<Socket>();
@@ -97,10 +101,12 @@ export class Listeners {
       else socket.destroy();
     });
     this.#attach(this.#plain, receiver);
-    if (tls !== undefined) {
+    this.#tls = tls;
+    this.#makeSecure = (options) => {
+      // Node's module is loaded with the first connection: it is a part of a start, and of its memory.
       const { createSecureServer } = process.getBuiltinModule("node:http2");
-      this.#secure = createSecureServer({
-        ...tls,
+      const secure = createSecureServer({
+        ...options,
         ...limits,
         allowHTTP1: true,
         minVersion: "TLSv1.2",
@@ -114,18 +120,21 @@ export class Listeners {
         maxSessionRejectedStreams: 100,
       } as Parameters<typeof createSecureServer>[0]);
       // Node's HTTP/2 server ignores the option and sets its own callback.
-      Object.assign(this.#secure, { shouldUpgradeCallback: limits.shouldUpgradeCallback });
-      this.#secure.on("secureConnection", endsSlowly);
-      this.#attach(this.#secure, receiver);
-      this.#secure.on("session", (session) => this.#join(session, settings.idleTimeout));
-      this.#secure.on("sessionError", () => undefined);
-    }
+      Object.assign(secure, { shouldUpgradeCallback: limits.shouldUpgradeCallback });
+      secure.on("secureConnection", endsSlowly);
+      this.#attach(secure, receiver);
+      secure.on("session", (session) => this.#join(session, settings.idleTimeout));
+      secure.on("sessionError", () => undefined);
+      return secure;
+    };
   }
 
   /** Other certificates for new connections of clients that name no host. False where nothing is served over TLS. */
   secure(tls: TlsSource): boolean {
+    if (this.#tls === undefined) return false;
+    this.#tls = tls;
     this.#secure?.setSecureContext(tls);
-    return this.#secure !== undefined;
+    return true;
   }
 
   /** Takes over a connection that speaks HTTP/1. */
@@ -139,7 +148,11 @@ export class Listeners {
   connectSecure(socket: Socket): void {
     this.counts.secure += 1;
     this.#track(socket);
-    const serve = () => void this.#secure?.emit("connection", socket);
+    const serve = () => {
+      if (this.#tls === undefined) return;
+      this.#secure ??= this.#makeSecure(this.#tls);
+      this.#secure.emit("connection", socket);
+    };
     const environment = this.#environment;
     const isTaken =
       environment.hasHooks("tls-connection") && environment.fire("tls-connection", { socket, serve }, "*") === true;

@@ -7,6 +7,7 @@ import {
   type Group,
   isCommand,
   nothing,
+  type Option,
   type Options,
   type TableNode,
   writeCommand,
@@ -47,10 +48,10 @@ export class Table implements CommandTree {
   readonly level: Level;
   readonly #parts: readonly Commands[];
   readonly #today: readonly Commands[];
-  readonly #nodes: ReadonlyMap<string, TableNode>;
+  readonly #entries: ReadonlyMap<string, Command | Group>;
   readonly #others = new Map<LevelName, Table>();
 
-  /** Builds the tree. @throws Error for inconsistent declarations, which are bugs */
+  /** @throws Error for a command that is declared twice */
   constructor(parts: readonly Commands[], { level = levels["0.9"], today = [] }: TableSettings = {}) {
     this.level = level;
     this.#parts = parts;
@@ -60,12 +61,21 @@ export class Table implements CommandTree {
       if (entries.has(path)) throw new Error(`The command ${path} is declared twice`);
       entries.set(path, entry);
     }
-    const nodes = new Map<string, TableNode>();
+    this.#entries = entries;
     const root: Group = { help: "The commands of the node.", options: globalOptions };
-    this.root = grow({ path: "", entry: root, above: new Map(), below: byGroup(entries), nodes, level });
-    for (const path of entries.keys())
-      if (!nodes.has(path)) throw new Error(`The command ${path} has no group above it`);
-    this.#nodes = nodes;
+    let below: ReadonlyMap<string, Entries> | undefined;
+    this.root = new Branch("", root, { level, below: (path) => (below ??= byGroup(entries)).get(path) ?? [] });
+  }
+
+  /** @throws Error for inconsistent declarations, which are bugs: what starts uses them as they are */
+  check(): void {
+    for (const path of this.#entries.keys()) {
+      if (this.node(path) === undefined) throw new Error(`The command ${path} has no group above it`);
+    }
+    for (const [path, entry] of this.#entries) {
+      if (isCommand(entry)) check(path, entry, this.#entries.get(groupOf(path)));
+      checkOptions(path, entry, this.node(groupOf(path))?.options ?? new Map());
+    }
   }
 
   /**
@@ -88,7 +98,8 @@ export class Table implements CommandTree {
 
   /** The entry at a path; undefined if there is none. */
   node(path: string): TableNode | undefined {
-    return this.#nodes.get(path);
+    if (path === "") return this.root;
+    return this.#entries.has(path) ? this.node(groupOf(path))?.children.get(nameOf(path)) : undefined;
   }
 
   /** A table with only the read-only commands and their groups, for the gateway port. */
@@ -99,7 +110,7 @@ export class Table implements CommandTree {
       kept[path] = command;
       for (let at = path.lastIndexOf("/"); at > 0; at = path.lastIndexOf("/", at - 1)) {
         const above = path.slice(0, at);
-        const { entry } = this.#nodes.get(above) as TableNode;
+        const { entry } = this.node(above) as TableNode;
         if (!isCommand(entry) || entry.readOnly === true) kept[above] = entry;
       }
     }
@@ -118,7 +129,7 @@ export class Table implements CommandTree {
 
   #all(): [path: string, command: Command][] {
     const all: [string, Command][] = [];
-    for (const [path, { entry }] of this.#nodes) if (isCommand(entry)) all.push([path, entry]);
+    for (const [path, entry] of this.#entries) if (isCommand(entry)) all.push([path, shownAt(entry, this.level)]);
     return all.sort(([one], [other]) => (one < other ? -1 : 1));
   }
 }
@@ -150,16 +161,7 @@ type Entries = readonly (readonly [path: string, entry: Command | Group])[];
 
 /** What is right below each group, by its path. */
 function byGroup(entries: ReadonlyMap<string, Command | Group>): ReadonlyMap<string, Entries> {
-  return Map.groupBy(entries, ([path]) => path.slice(0, Math.max(0, path.lastIndexOf("/"))));
-}
-
-interface Growth {
-  readonly path: string;
-  readonly entry: Command | Group;
-  readonly above: TableNode["options"];
-  readonly below: ReadonlyMap<string, Entries>;
-  readonly nodes: Map<string, TableNode>;
-  readonly level: Level;
+  return Map.groupBy(entries, ([path]) => groupOf(path));
 }
 
 /** A command as a level shows it: without fields that came later, if it is older. */
@@ -169,30 +171,73 @@ function shownAt<E extends Command | Group>(entry: E, level: Level): E {
   return shape === entry.returns.shape ? entry : { ...entry, returns: { ...entry.returns, shape } };
 }
 
-function grow({ path, entry, above, below, nodes, level }: Growth): TableNode {
-  if (isCommand(entry)) check(path, entry);
-  const options = new Map(above);
-  for (const [long, option] of Object.entries(entry.options)) {
-    for (const each of [long, ...(option.aliases ?? []), ...(option.hiddenAliases ?? [])]) {
-      if (options.has(each)) throw new Error(`The option ${each} of ${path} is declared twice`);
-      options.set(each, { name: long, option: isListedAt(option, level) ? option : { ...option, hidden: true } });
+interface Tree {
+  readonly level: Level;
+  below(path: string): Entries;
+}
+
+/** Made of its declaration when it is asked for: a start needs none, and few need all. */
+class Branch implements TableNode {
+  readonly name: string;
+  readonly path: string;
+  readonly #declared: Command | Group;
+  readonly #tree: Tree;
+  readonly #above: TableNode | undefined;
+  #entry: Command | Group | undefined;
+  #options: TableNode["options"] | undefined;
+  #children: TableNode["children"] | undefined;
+
+  constructor(path: string, declared: Command | Group, tree: Tree, above?: TableNode) {
+    this.name = nameOf(path);
+    this.path = path;
+    this.#declared = declared;
+    this.#tree = tree;
+    this.#above = above;
+  }
+
+  get entry(): Command | Group {
+    return (this.#entry ??= shownAt(this.#declared, this.#tree.level));
+  }
+
+  get options(): TableNode["options"] {
+    return (this.#options ??= new Map([...(this.#above?.options ?? []), ...this.#own()]));
+  }
+
+  get children(): TableNode["children"] {
+    return (this.#children ??= new Map(
+      this.#tree.below(this.path).map(([path, entry]) => [nameOf(path), new Branch(path, entry, this.#tree, this)]),
+    ));
+  }
+
+  *#own(): Generator<[string, { readonly name: string; readonly option: Option }]> {
+    for (const [name, option] of Object.entries(this.#declared.options)) {
+      const shown = isListedAt(option, this.#tree.level) ? option : { ...option, hidden: true };
+      for (const each of namesOf(name, option)) yield [each, { name, option: shown }];
     }
   }
-  const children = new Map<string, TableNode>();
-  const node: TableNode = { name: nameOf(path), path, entry: shownAt(entry, level), children, options };
-  nodes.set(path, node);
-  for (const [at, child] of below.get(path) ?? []) {
-    if (isCommand(child) && child.group !== undefined && child.group !== entry) {
-      throw new Error(`The command ${at} names another group than ${path}`);
-    }
-    children.set(nameOf(at), grow({ path: at, entry: child, above: options, below, nodes, level }));
-  }
-  return node;
 }
 
 const nameOf = (path: string) => path.slice(path.lastIndexOf("/") + 1);
+const groupOf = (path: string) => path.slice(0, Math.max(0, path.lastIndexOf("/")));
 
-function check(path: string, { arguments: declared }: Command): void {
+const namesOf = (long: string, { aliases = [], hiddenAliases = [] }: Option): readonly string[] => [
+  long,
+  ...aliases,
+  ...hiddenAliases,
+];
+
+function checkOptions(path: string, { options }: Command | Group, above: TableNode["options"]): void {
+  const names = new Set(above.keys());
+  for (const each of Object.entries(options).flatMap(([long, option]) => namesOf(long, option))) {
+    if (names.has(each)) throw new Error(`The option ${each} of ${path} is declared twice`);
+    names.add(each);
+  }
+}
+
+function check(path: string, { arguments: declared, group }: Command, above: Command | Group | undefined): void {
+  if (group !== undefined && group !== above) {
+    throw new Error(`The command ${path} names another group than ${groupOf(path)}`);
+  }
   const names = new Set(declared.map(({ name }) => name));
   if (names.size < declared.length) throw new Error(`Two arguments of ${path} have one name`);
   const early = declared.slice(0, -1).find(({ variadic, stdin }) => variadic === true || stdin !== undefined);

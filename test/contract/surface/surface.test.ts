@@ -15,6 +15,10 @@ describe("the table of commands", () => {
     assert.deepEqual(commands, Object.keys(surface.endpoints).sort());
   });
 
+  test("is declared consistently, at both levels and for the gateway", () => {
+    for (const each of [table, table.at("0.43"), table.readOnly(), table.at("0.43").readOnly()]) each.check();
+  });
+
   test("differs from contract and reference in nothing but what is explained", () => {
     const known = explained["0.9"].flatMap(([, lines]) => lines);
     assert.deepEqual(differences(table, surface).sort(), known.sort());

@@ -337,5 +337,5 @@ describe("a declaration that cannot be meant", () => {
       /a\/b names another/,
     ],
   ];
-  for (const [what, parts, message] of wrong) test(what, () => assert.throws(() => new Table(parts), message));
+  for (const [what, parts, message] of wrong) test(what, () => assert.throws(() => new Table(parts).check(), message));
 });
