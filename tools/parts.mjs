@@ -102,6 +102,7 @@ async function buildProgram(folder, placeOf) {
     plugins: [
       { name: "places", setup: (build) => keepPlaces(build, placeOf) },
       { name: "late types", setup: loadTypesLate },
+      { name: "late curves", setup: loadCurvesLate },
       { name: "no callers", setup: leaveCallers },
       { name: "late lines", setup: askForLinesLate },
       { name: "lmdb", setup: takeLmdbIn },
@@ -146,6 +147,22 @@ function loadTypesLate({ onLoad }) {
     if (text.match(found)?.length !== 2) throw new Error(`${path} is not as it was: see which packages it loads`);
     return { contents: text.replaceAll(found, "const $1 = (...given) => $2(...given);"), loader: "js" };
   });
+}
+
+/** Keys of libp2p may be of curves that few have; Node itself has the one that most have. To make them is a fiftieth of a start. */
+function loadCurvesLate({ onLoad }) {
+  onLoad(
+    { filter: /[\\/]@libp2p[\\/]crypto[\\/]dist[\\/]src[\\/]keys[\\/](ed25519|secp256k1)[\\/](index|utils)\.js$/ },
+    ({ path }) => {
+      const text = readFileSync(path, "utf8");
+      const found = /^import \{ (\w+) as (\w+) \} from '(@noble\/curves\/\w+\.js)';$/m;
+      const [line, name, local, from] = found.exec(text) ?? [];
+      if (line === undefined) return undefined;
+      const late = `const ${local} = () => require("${from}").${name};`;
+      const contents = text.replaceAll(new RegExp(`\\b${local}\\.`, "g"), `${local}().`).replace(line, late);
+      return { contents, loader: "js" };
+    },
+  );
 }
 
 /**

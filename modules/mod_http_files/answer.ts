@@ -4,7 +4,6 @@ import { ReadStream } from "node:fs";
 import { relative, sep } from "node:path";
 import { Readable } from "node:stream";
 import type { Context, Next } from "koa";
-import koaStatic from "koa-static";
 import {
   answerConditions,
   answerRanges,
@@ -122,9 +121,13 @@ export const small: Step = async (context, next) => {
  * The whole file, by koa-static: it is given the path of the form to send, encoded as it decodes it once more. The
  * validators are those of what it finds. Of its own, it answers GET and HEAD only, and always sets Cache-Control.
  */
+const loadKoaStatic = async () => (await import("koa-static")).default;
+let loaded: ReturnType<typeof loadKoaStatic> | undefined;
+
 export const whole: Step = async (context) => {
   const { sent, coding } = context.state.file;
   const { path, root } = sent as Found;
+  const koaStatic = await (loaded ??= loadKoaStatic());
   const serve = koaStatic(root, {
     index: false,
     format: false,

@@ -32,7 +32,7 @@ export { apiVersion, type VersionFacts, versionFacts } from "./util/version.ts";
 // Repos, before there is a node: looked for, described, made, copied from one kind of store to another.
 
 export { examineRepo, type RepoExamined } from "./examine_repo.ts";
-export { examineStore, type StoreExamined } from "./examine_store.ts";
+export type { StoreExamined } from "./examine_store.ts";
 export { type MigrationOptions, type MigrationProgress, migrateRepo } from "./migration/migrate.ts";
 export { memoryStores, type Stores } from "./migration/open_stores/engines.ts";
 export {
@@ -95,3 +95,9 @@ export type { ContentPath, Repo, Resolved };
 export async function createNode(options: NodeOptions): Promise<Node> {
   return clientNode(await openNode(options));
 }
+
+/** See `examine_store.ts`, which is loaded when it is asked for: it needs all that shared stores do. */
+export const examineStore: typeof import("./examine_store.ts").examineStore = async (...given) => {
+  const loaded = await import("./examine_store.ts");
+  return loaded.examineStore(...given);
+};

@@ -1,6 +1,4 @@
 /** The version of the node and of its dependencies. */
-import compare from "semver/functions/compare.js";
-import valid from "semver/functions/valid.js";
 import type { LowLevelNode } from "../low_level_node.ts";
 import { NodeError } from "../util/errors.ts";
 import { installedPackages, ownPackage } from "../util/packages.ts";
@@ -60,6 +58,8 @@ async function check(node: LowLevelNode, { minPercent = 5 }: VersionCheckOptions
   if (routing.dht === undefined)
     throw new NodeError("could not perform version check due to missing or incompatible DHT configuration");
   const { name, version: running } = await ownPackage();
+  const { default: compare } = await import("semver/functions/compare.js");
+  const { default: valid } = await import("semver/functions/valid.js");
   const known = [routing.dht.wan, routing.dht.lan].flatMap((table) => table.buckets().flatMap(({ peers }) => peers));
   const ids = new Map(known.map(({ id }) => [id.toString(), id]));
   const agents = await Promise.all(ids.values().map(async (id) => (await swarm.peerInfo(id)).agentVersion));
