@@ -6,8 +6,9 @@ import { existsSync, readFileSync } from "node:fs";
 import * as nodeModule from "node:module";
 import { isIPv6 } from "node:net";
 import { dirname, join } from "node:path";
+import { PerformanceObserver } from "node:perf_hooks";
 import { fileURLToPath, pathToFileURL } from "node:url";
-import { setFlagsFromString } from "node:v8";
+import { getHeapSpaceStatistics, setFlagsFromString } from "node:v8";
 
 // From this version on Node asks before it takes a request for an upgrade.
 const needed = [24, 9];
@@ -24,7 +25,7 @@ const main = fromSource ? source : join(root, "dist", "core", "cli", "main.js");
  */
 const lateFlags = ["--heap-growing-percent=100", "--no-allocation-site-pretenuring"];
 /** V8 takes compiled code only from where the same flags were set: by then that of the start is kept (`tools/program.mjs`). */
-const LATE_MS = 10000;
+const LATE_MS = 6000;
 
 /** Options of Node that open an inspector: of `modhost run`, they are meant for the process that runs the modules. */
 const isInspection = (word) => /^--inspect(-brk|-wait)?(=|$)/.test(word);
@@ -70,6 +71,20 @@ const flags = fromSource ? ["--conditions=source"] : [];
 function setLateFlags() {
   nodeModule.flushCompileCache();
   for (const flag of lateFlags) setFlagsFromString(flag);
+  new PerformanceObserver(boundYoungGeneration).observe({ entryTypes: ["gc"] });
+}
+
+/** Bytes of the young generation from which on it does not grow. V8's own bound is twice or four times as much, and no quicker. */
+const MAX_YOUNG_BYTES = 32 * 1024 * 1024;
+let growthFactor = 2;
+
+/** V8 takes a bound only when it starts, but asks after each collection by which factor to grow. */
+function boundYoungGeneration() {
+  const { space_size: bytes } = getHeapSpaceStatistics().find((space) => space.space_name === "new_space");
+  const factor = bytes < MAX_YOUNG_BYTES ? 2 : 1;
+  if (factor === growthFactor) return;
+  growthFactor = factor;
+  setFlagsFromString(`--semi-space-growth-factor=${factor}`);
 }
 
 function isEnough(version) {

@@ -12,14 +12,14 @@ const launcher = new URL("../../../../core/cli/launch.mjs", import.meta.url);
 /** Code that runs before the launcher, for which what is to happen seconds later happens at once. */
 const hurried = `data:text/javascript,${encodeURIComponent(`
   const { setTimeout } = globalThis;
-  globalThis.setTimeout = (run, ms) => setTimeout(run, ms >= 10_000 ? 0 : ms);
+  globalThis.setTimeout = (run, ms) => setTimeout(run, ms >= 6_000 ? 0 : ms);
 `)}`;
 
-/** What a program prints that is started as the source of ours, with a young generation that it soon outgrows. */
-async function printed(t: TestContext, program: string): Promise<number> {
+/** What a program prints that is started as the source of ours. */
+async function printed(t: TestContext, program: string, ...more: readonly string[]): Promise<number> {
   const folder = await folderOf(t, { "core/cli/main.ts": program });
   await copyFile(launcher, join(folder, "core/cli/launch.mjs"));
-  const flags = ["--conditions=source", "--expose-gc", "--import", hurried, "--max-semi-space-size=2"];
+  const flags = ["--conditions=source", "--expose-gc", "--import", hurried, ...more];
   const { stdout } = await promisify(execFile)(process.execPath, [
     ...flags,
     join(folder, "core/cli/launch.mjs"),
@@ -45,7 +45,31 @@ describe("the heap of a server", () => {
         if (at % 1000 === 0) most = Math.max(most, used());
       }
       console.log(most / first, alive.length);`,
+      // One that the program soon outgrows.
+      "--max-semi-space-size=2",
     );
     assert.ok(most < 3.5, `it held ${most} times as much`);
+  });
+
+  test("has a young generation of 32 MiB at most", async (t) => {
+    const most = await printed(
+      t,
+      `import { setImmediate as nextTurn } from "node:timers/promises";
+      import { getHeapSpaceStatistics } from "node:v8";
+      const young = () => getHeapSpaceStatistics().find((each) => each.space_name === "new_space")!.space_size;
+      await new Promise((resolve) => setTimeout(resolve, 10));
+      let alive: object[] = [];
+      let most = 0;
+      for (let turn = 0; turn < 400; turn += 1) {
+        for (let at = 0; at < 10_000; at += 1) alive.push({ at, more: [at] });
+        if (alive.length > 120_000) alive = [];
+        most = Math.max(most, young());
+        await nextTurn();
+      }
+      console.log(most);`,
+    );
+    assert.ok(most >= 16 * 2 ** 20, `it had ${most} bytes: the program is not what this is about`);
+    // Some pages more while it is collected.
+    assert.ok(most <= 40 * 2 ** 20, `it had ${most} bytes`);
   });
 });
