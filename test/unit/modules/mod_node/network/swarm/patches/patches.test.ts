@@ -94,7 +94,7 @@ const cases: readonly Case[] = [
     apply(notices) {
       const read = async () => undefined;
       const network = { _writeReadMessage: read };
-      messages.limitMessages({ network }, notices);
+      messages.limitMessages({ network }, { keepOf: () => {} }, notices);
       assert.deepEqual(network, { _writeReadMessage: read });
     },
   },
