@@ -3,7 +3,6 @@
  * would write the same addresses into the peer store, which takes a hundred times as long as keeping the record.
  */
 import type { PeerId } from "@libp2p/interface";
-import { CID } from "multiformats/cid";
 import { type AddProvider, decodeAddProvider, isProvider } from "./add_provider.ts";
 import type { RecordStore } from "./record_store.ts";
 
@@ -22,26 +21,24 @@ export function keepRecords(
   const announced = messages.map(decodeAddProvider);
   const own = sender.toMultihash().bytes;
   const peer = sender.toString();
+  /** Of the record before, if the next one names the same provider. */
+  let isOwn: boolean | undefined;
   return messages.filter((_, at) => {
-    const multihash = repeated(announced[at], announced[at + 1], own);
-    if (multihash !== undefined) records.keepOf(peer, multihash);
-    return multihash === undefined;
+    const record = announced[at];
+    if (record === undefined || !isSameProvider(record, announced[at + 1])) {
+      isOwn = undefined;
+      return true;
+    }
+    isOwn ??= isProvider(record.provider, own);
+    if (!isOwn || !isSha256(record.key)) return true;
+    records.keepOf(peer, record.key);
+    return false;
   });
 }
 
-/** The block of a record of `own` when the next one names the same addresses; undefined otherwise, and where the library has to judge. */
-function repeated(
-  record: AddProvider | undefined,
-  next: AddProvider | undefined,
-  own: Uint8Array,
-): Uint8Array | undefined {
-  if (record === undefined || next === undefined || Buffer.compare(record.provider, next.provider) !== 0)
-    return undefined;
-  if (!isProvider(record.provider, own)) return undefined;
-  try {
-    // As the library reads it.
-    return CID.decode(record.key).multihash.bytes;
-  } catch {
-    return undefined;
-  }
-}
+const isSameProvider = ({ provider }: AddProvider, next: AddProvider | undefined): boolean =>
+  next !== undefined && Buffer.compare(provider, next.provider) === 0;
+
+/** The multihash of nearly all blocks; the library judges of others. */
+const isSha256 = ({ length, [0]: code, [1]: digestLength }: Uint8Array): boolean =>
+  length === 34 && code === 0x12 && digestLength === 32;
