@@ -2,6 +2,7 @@
  * Blocks that are read before their turn, within what all who read may hold of such together: a reader that is slow holds what
  * was read for it, and there may be thousands of them.
  */
+import { Reach, type Usual } from "./reach.ts";
 
 /** Of all readers of the process. Beyond it each reads the block whose turn it is. */
 export const MAX_AHEAD_BYTES = 64 * 1024 * 1024;
@@ -9,16 +10,10 @@ export const MAX_AHEAD_BYTES = 64 * 1024 * 1024;
 const USUAL_BYTES = 256 * 1024;
 const MAX_BLOCK_BYTES = 2 * 1024 * 1024;
 
-/** Milliseconds from which on a block comes from afar: nearer ones are there as soon as they are asked for. */
-const FAR_MS = 5;
-/** Times the usual that a reader asks for ahead of what comes from afar, at most. */
-const MAX_REACH = 8;
-/** Part of what is asked for at a time by which a rate is told at first. */
-const FIRST_PART = 1 / 2;
-/** What is left of a reach when blocks come more slowly for once. */
-const FALL = 3 / 4;
-/** Part of what all may hold that such readers leave to others. */
+/** Part of what all may hold that readers who reach far leave to others. */
 const SHARE_OF_FAR = 1 / 2;
+
+const UNBOUNDED: Usual = { bytes: Number.POSITIVE_INFINITY, blocks: Number.POSITIVE_INFINITY };
 
 interface Held {
   bytes: number;
@@ -43,36 +38,20 @@ export class Readahead<K, T> {
   readonly #asked = new Map<K, Asked<T>>();
   readonly #lengthOf: (read: T) => number;
   readonly #held: Held = { bytes: 0 };
-  readonly #usualBytes: number;
-  readonly #now: () => number;
-  /** Milliseconds that the quickest block took from when it was asked for. */
-  #least = Number.POSITIVE_INFINITY;
-  /** What has come since the reach was set, or the first block came. */
-  #came = { bytes: 0, since: 0 };
-  /** Part of what is asked for at a time by which a rate is told. */
-  #measuredPart = FIRST_PART;
-  #reach = 1;
+  readonly #reach: Reach;
   /** Bytes of the longest so far. */
   #longest = 0;
   #isKnown = false;
 
-  /** `usualBytes`: what is asked for ahead of a reader that need not wait. */
-  constructor(
-    lengthOf: (read: T) => number,
-    usualBytes = Number.POSITIVE_INFINITY,
-    now: () => number = () => performance.now(),
-  ) {
-    this.#now = now;
+  /** @param usual of a reader whose reach is asked for */
+  constructor(lengthOf: (read: T) => number, usual = UNBOUNDED, now: () => number = () => performance.now()) {
     this.#lengthOf = lengthOf;
-    this.#usualBytes = usualBytes;
+    this.#reach = new Reach(usual, now);
   }
 
-  /**
-   * How many times the usual is worth asking for ahead: twice what is on its way at the rate at which blocks come, from as far
-   * as the quickest came. 1 for what is near, for a slow line and for a slow reader; more of the same would only wait there.
-   */
+  /** How many times the usual is worth asking for ahead. */
   get reach(): number {
-    return all > MAX_AHEAD_BYTES * SHARE_OF_FAR ? 1 : this.#reach;
+    return all > MAX_AHEAD_BYTES * SHARE_OF_FAR ? 1 : this.#reach.times;
   }
 
   get size(): number {
@@ -101,7 +80,7 @@ export class Readahead<K, T> {
   ask(key: K, said: number, read: () => T | Promise<T>): boolean {
     const bytes = this.bytesOf(said);
     if (all + bytes > MAX_AHEAD_BYTES) return false;
-    const began = this.#now();
+    const mark = this.#reach.mark();
     const coming = read();
     if (!(coming instanceof Promise)) {
       this.#hold(key, coming);
@@ -115,7 +94,7 @@ export class Readahead<K, T> {
       (value) => {
         const length = this.#lengthOf(value);
         this.#longest = Math.max(this.#longest, length, 1);
-        this.#measure(length, began);
+        this.#reach.came(length, mark);
         asked.came = value;
         if (this.#asked.get(key) === asked) this.#charge(asked, length);
       },
@@ -163,24 +142,6 @@ export class Readahead<K, T> {
     const asked: Asked<T> = { coming: value, bytes: 0 };
     this.#charge(asked, length);
     this.#asked.set(key, asked);
-  }
-
-  /**
-   * A block has come: sets the reach once so many bytes have that a rate can be told. At first it is that of the blocks behind the
-   * first one, which come without a pause; later all that was asked for has to come, as it does in each round trip.
-   */
-  #measure(bytes: number, asked: number): void {
-    const now = this.#now();
-    const isFirst = this.#least === Number.POSITIVE_INFINITY;
-    this.#least = Math.min(this.#least, now - asked);
-    if (isFirst) this.#came.since = now;
-    else this.#came.bytes += bytes;
-    if (this.#came.bytes < this.#usualBytes * this.#reach * this.#measuredPart) return;
-    const onTheWay = this.#least < FAR_MS ? 0 : (this.#came.bytes / (now - this.#came.since)) * this.#least;
-    const reach = Math.max((2 * onTheWay) / this.#usualBytes, FALL * this.#reach);
-    this.#reach = Math.min(MAX_REACH, Math.max(1, reach));
-    this.#came = { bytes: 0, since: now };
-    this.#measuredPart = 1;
   }
 
   #register(): void {

@@ -14,8 +14,10 @@ import { isSized, partOfFile, type UnixfsNode, unixfsNode } from "./node.ts";
  * round trip; more of what comes quickly from far away. Half of them are enough for two large messages of a peer near by. Of large blocks that the system has in memory it is one: the processor still has its bytes when they are sent.
  */
 const READAHEAD = { blocks: 8, bytes: 4 * 1024 * 1024, maxBlocks: 256 };
-/** More blocks are requested once half of these have come: neighbours in the store are then read in one go. */
-const REFILL_PARTS = 2;
+/** Part of these that are requested together, once as many have come: neighbours in the store are then read in one go. */
+const REFILL = 1 / 2;
+/** Part of the requested blocks that are read until those are looked at again, where there was no more to request. */
+const LOOKED_AT_AGAIN = 1 / 8;
 /** Bytes of a block from which on reading it alone costs no more than reading it together with its neighbours. */
 const LARGE_PART = 64 * 1024;
 /** Whether that many blocks and bytes are as much as is to be read ahead, or `times` as much. */
@@ -112,9 +114,14 @@ async function releaseTo(buffers: BufferPool | undefined, coming: Uint8Array | P
 export class PartsLeft {
   readonly #root: UnixfsNode;
   readonly #reading: Reading;
-  readonly #requested = new Readahead<Part, Uint8Array>(lengthOf, READAHEAD.bytes);
+  readonly #requested = new Readahead<Part, Uint8Array>(lengthOf, {
+    bytes: READAHEAD.bytes,
+    blocks: READAHEAD.maxBlocks,
+  });
   /** How many of the parts that come next have been requested, and their bytes. */
   #next = { blocks: 0, bytes: 0 };
+  /** Of these blocks, how many are left when more are requested at the earliest. */
+  #lookAgainAt = 0;
   /** The last is the next. */
   readonly #stack: (Part | LaterParts)[] = [];
 
@@ -174,10 +181,17 @@ export class PartsLeft {
   }
 
   #requestAhead(): void {
-    const requested = this.#requested;
-    if (isEnough(this.#next, requested.reach / REFILL_PARTS)) return;
+    const { reach } = this.#requested;
+    if (this.#next.blocks > this.#lookAgainAt || isEnough(this.#next, reach - REFILL)) return;
     const next = (this.#next = { blocks: 0, bytes: 0 });
-    for (let at = this.#stack.length - 1; at >= 0 && !isEnough(next, requested.reach); at -= 1) {
+    this.#requestUpTo(reach, next);
+    this.#lookAgainAt = isEnough(next, reach) ? next.blocks : next.blocks * (1 - LOOKED_AT_AGAIN);
+  }
+
+  /** Adds to `next` what is requested of the parts that come next, until it is enough or nothing more can be requested now. */
+  #requestUpTo(reach: number, next: { blocks: number; bytes: number }): void {
+    const requested = this.#requested;
+    for (let at = this.#stack.length - 1; at >= 0 && !isEnough(next, reach); at -= 1) {
       const part = this.#stack[at] as Part | LaterParts;
       if (!("cid" in part)) return;
       // Sizes that are said may be wrong: the first few tell.

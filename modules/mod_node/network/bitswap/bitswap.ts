@@ -254,6 +254,8 @@ export class Bitswap implements BlockSource {
     }
     if (connection.multiplexer === YAMUX) widenWindow(stream, this.#patches);
     this.#inbound.get(peer)?.add(stream);
+    // What comes is likely to be answered.
+    peer.queue.prepare();
   };
 
   readonly #onDisconnect = ({ detail: id }: CustomEvent<PeerId>): void => {

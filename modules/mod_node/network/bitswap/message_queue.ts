@@ -79,6 +79,11 @@ export class MessageQueue {
     this.#isUnderPressure = isUnderPressure;
   }
 
+  /** Opens the stream before there is anything to send: that takes a round trip. */
+  prepare(): void {
+    if (this.#stream === undefined) this.#schedule();
+  }
+
   addWant(key: string, entry: WantlistEntry): void {
     this.#entries.set(key, entry);
     this.#schedule();
@@ -135,6 +140,8 @@ export class MessageQueue {
   }
 
   async #run(): Promise<void> {
+    // Should it fail, that is told when there is something to send.
+    if (this.#isEmpty) await this.#openStream().catch(() => undefined);
     while (!this.#isEmpty && !this.#closing.signal.aborted) {
       const batch = await this.#send();
       batch?.sent(this.#copies);

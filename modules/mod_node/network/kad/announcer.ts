@@ -1,8 +1,9 @@
 /** A DHT as the sweep uses it: finds the peers closest to a key, and hands them provider records. */
 import type { KadDHTComponents } from "@libp2p/kad-dht";
 import type { PeerId } from "../../formats/peer_id.ts";
+import type { Provider } from "./add_provider.ts";
 import { eventTypes, type RoutingEvents } from "./events.ts";
-import { type Provider, sendProviderRecords } from "./provider_stream.ts";
+import { sendProviderRecords } from "./provider_stream.ts";
 import type { RecordStore } from "./record_store.ts";
 import type { SweepNetwork } from "./sweep/announce.ts";
 import { kadIdOf, type Placed } from "./sweep/keyspace.ts";

@@ -79,7 +79,7 @@ export function createKademlia(components: KadDHTComponents, options: DhtOptions
     }),
     datastore: new RecordDatastore(records, peerStore),
   }) as Kademlia["dht"];
-  limitMessages(dht, patches);
+  limitMessages(dht, records, patches);
   const isReachable = () => own().some((address) => !address.toString().includes("/p2p-circuit"));
   return { dht, table: routingTableOf(dht, components, patches), protocol, addresses: own, isReachable };
 }

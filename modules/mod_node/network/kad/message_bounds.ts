@@ -72,10 +72,16 @@ function addressesSize(peer: Uint8Array): number {
   return size;
 }
 
-/** Bounds the messages on a stream: the function takes what comes, and gives it back as it may be read. @throws NodeError like `boundedMessage` */
-export function boundsOfStream(): (data: Uint8Array | Iterable<Uint8Array>) => Uint8Array[] {
+/**
+ * Bounds the messages on a stream: the function takes what comes, and gives it back as it may be read. @throws NodeError like `boundedMessage`
+ *
+ * @param take gets all that one read completed, and gives what is to be read of it
+ */
+export function boundsOfStream(
+  take: (messages: readonly Uint8Array[]) => readonly Uint8Array[] = (messages) => messages,
+): (data: Uint8Array | Iterable<Uint8Array>) => Uint8Array[] {
   const frames = new FrameReader(MAX_MESSAGE_SIZE, { take: (length) => new Uint8Array(length) });
-  return (data) => Array.from(frames.read(data), (frame) => framed(boundedMessage(frame)));
+  return (data) => take([...frames.read(data)]).map((message) => framed(boundedMessage(message)));
 }
 
 function framed(message: Uint8Array): Uint8Array {

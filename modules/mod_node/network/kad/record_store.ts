@@ -147,10 +147,19 @@ export class RecordStore {
 
   /** Notes that this node provides a block. */
   keepOwn(multihash: Uint8Array): void {
+    this.#keep(multihash, this.#own);
+  }
+
+  /** Notes that a peer, by the text of its id, provides a block. */
+  keepOf(peer: string, multihash: Uint8Array): void {
+    this.#keep(multihash, `/${peer}`);
+  }
+
+  #keep(multihash: Uint8Array, provider: string): void {
     const now = this.#now();
     const time = new Uint8Array(varintLength(now));
     writeVarint(time, 0, now);
-    this.#write(`/provider/${base32.baseEncode(multihash)}${this.#own}`, time);
+    this.#write(`/provider/${base32.baseEncode(multihash)}${provider}`, time);
   }
 
   async delete(key: string): Promise<void> {

@@ -12,6 +12,7 @@ import { noiseCipher } from "./noise_cipher.ts";
 import { mplexFactory } from "./patches/mplex/mplex_factory.ts";
 import { NOISE, replaceFrameDecoder } from "./patches/noise/frame_decoder.ts";
 import type { PatchNotices } from "./patches/notices.ts";
+import { readAsDialled } from "./patches/tcp/accepted_reads.ts";
 import { coalesceWrites, socketOf } from "./patches/tcp/coalesce_writes.ts";
 import type { QuicComponents } from "./quic.ts";
 
@@ -81,16 +82,17 @@ export function encryptersOf(config: Config, patches: PatchNotices): MakeEncrypt
   ]).map((make) => (components) => patched(make(components), patches));
 }
 
-/** Has an encrypter work on connections that write in one go, and noise read without copying and leave no memory behind. */
+/** Has an encrypter work on connections that read and write much in one go, and noise read without copying and leave no memory behind. */
 function patched(encrypter: ConnectionEncrypter, patches: PatchNotices): ConnectionEncrypter {
   for (const side of ["secureInbound", "secureOutbound"] as const) {
     const secure = encrypter[side];
     encrypter[side] = async (connection, options) => {
+      const socket = socketOf(connection);
+      if (socket !== undefined) readAsDialled(socket, largeReads, patches);
       const secured = await secure.call(encrypter, coalesceWrites(connection, patches), options);
       if (encrypter.protocol !== NOISE) return secured;
       // From now on only noise writes, each time bytes that it has just encrypted.
       coalesceWrites(connection, patches, { transfer: true });
-      const socket = socketOf(connection);
       if (replaceFrameDecoder(secured.connection, patches) && socket !== undefined) useReadsAtOnce(socket);
       return secured;
     };

@@ -9,6 +9,7 @@ import { copyCid, keyOfCid } from "#node/network/bitswap/keys.ts";
 import { decodeMessage, MAX_MESSAGE_SIZE } from "#node/network/bitswap/message.ts";
 import { checkRecord } from "#node/network/ipns_record/check.ts";
 import { encodeRecord, MAX_RECORD_SIZE } from "#node/network/ipns_record/record.ts";
+import { decodeAddProvider, isProvider } from "#node/network/kad/add_provider.ts";
 import { boundedMessage, MAX_MESSAGE_SIZE as MAX_MESSAGE_SIZE_OF_KAD } from "#node/network/kad/message_bounds.ts";
 import { MAX_RPC_SIZE } from "#node/network/pubsub/limits.ts";
 import { lengthPrefixed, requireBounded as requireBoundedRpc, splitRpc } from "#node/network/pubsub/message.ts";
@@ -111,10 +112,14 @@ const kad: Readonly<Record<string, Make<Uint8Array>>> = {
   "an address as long as may be": (size) => peer(1, field(2, many(Math.min(size, 190_000), address))),
   "a key in pieces": (size) => filled(size, 0x52, 0),
   "a record in pieces": (size) => field(3, filled(size, 0x0a, 0)),
+  "a provider of many addresses": (size) =>
+    Buffer.concat([Uint8Array.of(8, 2), field(2, cid), field(9, filled(Math.max(0, size - 128), 0x12, 0))]),
 };
 
 /** As the library does it once it has the bytes, but for its own objects around them. */
 function readKad(bytes: Uint8Array): void {
+  const record = decodeAddProvider(bytes);
+  if (record !== undefined) isProvider(record.provider, cid);
   const reader = new FieldReader(boundedMessage(bytes));
   while (reader.next()) if (reader.field === 8 || reader.field === 9) readPeer(reader.bytes);
 }

@@ -21,10 +21,15 @@ interface YamuxStream {
   sendWindowUpdate(): void;
 }
 
-/** Bytes that a peer may send before the first window update. */
-const INITIAL_WINDOW = 1024 * 1024;
+/** Bytes that a peer may send before the first window update; twice as many where the library knows how far away it is. */
+const INITIAL_WINDOW = 2 * 1024 * 1024;
+/**
+ * Part of the window that is used when an update is sent. A peer that is far away hears of it half a round trip later, and has to have
+ * enough left until then; and the library doubles the window with updates that follow each other within four round trips.
+ */
+const UPDATED_PART = 1 / 8;
 
-/** For streams of yamux that receive much: begins with a wide window, and updates it when half of it is used. */
+/** For streams of yamux that receive much: begins with a wide window, and updates it when a part of it is used. */
 export function widenWindow(stream: Stream, notices: PatchNotices): void {
   const yamux = stream as Stream & Partial<YamuxStream>;
   const { sendWindowUpdate, recvWindow, recvWindowCapacity } = yamux;
@@ -33,6 +38,6 @@ export function widenWindow(stream: Stream, notices: PatchNotices): void {
   sendWindowUpdate?.call(stream);
   yamux.sendWindowUpdate = () => {
     const { recvWindow: all = 0, recvWindowCapacity: left = 0 } = yamux;
-    if (left <= all / 2) sendWindowUpdate?.call(stream);
+    if (left <= all * (1 - UPDATED_PART)) sendWindowUpdate?.call(stream);
   };
 }

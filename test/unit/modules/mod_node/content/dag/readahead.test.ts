@@ -56,7 +56,7 @@ async function reachOf(far: number, rate: number, blocks = 400): Promise<number>
   let now = 0;
   const ahead = new Readahead<number, { readonly length: number }>(
     (bytes) => bytes.length,
-    8 * block,
+    { bytes: 8 * block, blocks: 64 },
     () => now,
   );
   const coming: { at: number; come(value: { readonly length: number }): void }[] = [];

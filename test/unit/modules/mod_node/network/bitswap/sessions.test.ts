@@ -150,6 +150,20 @@ for (const protocol of protocols.slice(1)) {
   });
 }
 
+test("whoever opens a stream is opened one, so that the first answer need not wait for it", async (t) => {
+  const [node, other] = await Promise.all([peer(t), puppet(t)]);
+  await other.join(node);
+  await other.stream();
+  await until(() => other.streams.length === 1, "a stream is opened before anything was asked");
+  assert.deepEqual(other.heard, []);
+  await other.stream();
+  const [block] = someBlocks(1, 5000) as [SomeBlock];
+  await node.blocks.put([block]);
+  await other.say({ entries: [{ cid: block.cid.bytes, priority: 1, cancel: false, have: false, sendDontHave: true }] });
+  await other.parcel(block.bytes);
+  assert.equal(other.streams.length, 1, "it is the one that is used");
+});
+
 test("a reset stream is replaced, and the whole wantlist is sent again", async (t) => {
   const [node, other] = await Promise.all([peer(t), puppet(t)]);
   await other.join(node);

@@ -135,6 +135,30 @@ test("a peer can provide only for itself, and its addresses are bounded", async 
   assert.equal(await say(framed(message(types.findNode, own))), true);
 });
 
+test("records that come together are all kept, with where the peer is", async (t) => {
+  await using a = await startNode();
+  await using b = await startNode();
+  await meet(b, a);
+  const { connection, libp2p } = await speaker(t, a);
+  const storedAddresses = async () => {
+    const known = await a.network.libp2p.peerStore.get(libp2p.peerId).catch(() => undefined);
+    return (known?.addresses ?? []).map(({ multiaddr }) => `${multiaddr}`);
+  };
+  // What the peer says of itself replaces what is known of it.
+  await until(async () => (await storedAddresses()).length > 0);
+  const cids = Array.from({ length: 50 }, (_, at) => blockOf(Buffer.from(`block ${at}`)).cid);
+  const self = peerIn(providing, libp2p.peerId.toMultihash().bytes, [Buffer.from([4, 127, 0, 0, 9, 6, 0x10, 1])]);
+  const stream = await connection.newStream(protocol);
+  stream.send(Buffer.concat(cids.map(({ multihash }) => framed(message(types.addProvider, multihash.bytes, self)))));
+  for (const cid of cids) {
+    await until(async () => {
+      const { events } = await outcome(b.routing.findProviders(cid, { count: 1, signal: soon() }));
+      return providersIn(events).includes(String(libp2p.peerId));
+    });
+  }
+  await until(async () => (await storedAddresses()).includes("/ip4/127.0.0.9/tcp/4097"));
+});
+
 test("malformed messages reset their stream, and other peers go on", async (t) => {
   await using a = await startNode();
   await using b = await startNode();

@@ -23,6 +23,7 @@ import { type Patch, PatchNotices } from "#node/network/swarm/patches/notices.ts
 import * as peerStore from "#node/network/swarm/patches/peer_store/limit_addresses.ts";
 import * as quicAcceptors from "#node/network/swarm/patches/quic/acceptors.ts";
 import * as quicMuxer from "#node/network/swarm/patches/quic/muxer.ts";
+import * as acceptedReads from "#node/network/swarm/patches/tcp/accepted_reads.ts";
 import * as tcp from "#node/network/swarm/patches/tcp/coalesce_writes.ts";
 import * as yamux from "#node/network/swarm/patches/yamux/receive_window.ts";
 import { blockOf } from "#test/unit/modules/mod_node/network/bitswap/support.ts";
@@ -44,6 +45,7 @@ const modules = [
   peerStore,
   quicAcceptors,
   quicMuxer,
+  acceptedReads,
   tcp,
   yamux,
 ];
@@ -94,7 +96,7 @@ const cases: readonly Case[] = [
     apply(notices) {
       const read = async () => undefined;
       const network = { _writeReadMessage: read };
-      messages.limitMessages({ network }, notices);
+      messages.limitMessages({ network }, { keepOf: () => {} }, notices);
       assert.deepEqual(network, { _writeReadMessage: read });
     },
   },
@@ -163,6 +165,14 @@ const cases: readonly Case[] = [
       const { merge } = store;
       peerStore.limitStoredAddresses(store as unknown as PeerStore, notices);
       assert.deepEqual(store, { merge });
+    },
+  },
+  {
+    patch: acceptedReads.patch,
+    apply(notices) {
+      const socket = { _handle: {} };
+      acceptedReads.readAsDialled(socket as unknown as Socket, () => assert.fail("it was asked for"), notices);
+      assert.deepEqual(socket, { _handle: {} });
     },
   },
   {
