@@ -54,9 +54,10 @@ export function part(name) {
 /** In Node's folder for this version of it; undefined where it keeps nothing. Servers call other functions than commands. */
 function keptFile() {
   const folder = getCompileCacheDir();
-  const [command = "run", what] = process.argv.slice(2).filter((word) => !word.startsWith("-"));
-  const kind = command === "run" || (command === "node" && what === "daemon") ? "server" : "command";
-  return folder === undefined ? undefined : join(folder, `modhost-${kind}-${digest}`);
+  const words = process.argv.slice(2);
+  // Options and modules of the command that serves may come without its name.
+  const isCommand = /^[a-z]+$/.test(words[0]) && words[0] !== "run" && !words.includes("daemon");
+  return folder === undefined ? undefined : join(folder, `modhost-${isCommand ? "command" : "server"}-${digest}`);
 }
 
 /** Undefined where nothing is kept, where it is damaged, and where somebody else could have written it. */

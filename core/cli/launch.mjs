@@ -6,9 +6,7 @@ import { existsSync, readFileSync } from "node:fs";
 import * as nodeModule from "node:module";
 import { isIPv6 } from "node:net";
 import { dirname, join } from "node:path";
-import { PerformanceObserver } from "node:perf_hooks";
 import { fileURLToPath, pathToFileURL } from "node:url";
-import { getHeapSpaceStatistics, setFlagsFromString } from "node:v8";
 
 // From this version on Node asks before it takes a request for an upgrade.
 const needed = [24, 9];
@@ -17,16 +15,6 @@ const root = join(here, "..", "..");
 const source = join(here, "main.ts");
 const fromSource = existsSync(source);
 const main = fromSource ? source : join(root, "dist", "core", "cli", "main.js");
-/**
- * What V8 takes from a server that runs. Its heap grows to twice what is alive, and not to four times that where a machine has
- * gigabytes to spare: a quarter less memory at the peak, for some per cent of CPU. And what calls make is new: V8 would make it old
- * from the start once many calls at the same time have used theirs for long, and such an object, dead or not, holds all of its
- * call until the whole heap is collected, which can double what a small call costs.
- */
-const lateFlags = ["--heap-growing-percent=100", "--no-allocation-site-pretenuring"];
-/** V8 takes compiled code only from where the same flags were set: by then that of the start is kept (`tools/program.mjs`). */
-const LATE_MS = 6000;
-
 /** Options of Node that open an inspector: of `modhost run`, they are meant for the process that runs the modules. */
 const isInspection = (word) => /^--inspect(-brk|-wait)?(=|$)/.test(word);
 
@@ -60,32 +48,8 @@ function split(words) {
 
 const isName = (word) => word[0] !== "-";
 
-function isServer(words) {
-  const [command, what] = words.filter(isName);
-  return command === undefined || command === "run" || (command === "node" && what === "daemon");
-}
-
 /** What Node is run with. A package needs nothing, and starts it once. */
 const flags = fromSource ? ["--conditions=source"] : [];
-
-function setLateFlags() {
-  nodeModule.flushCompileCache();
-  for (const flag of lateFlags) setFlagsFromString(flag);
-  new PerformanceObserver(boundYoungGeneration).observe({ entryTypes: ["gc"] });
-}
-
-/** Bytes of the young generation from which on it does not grow. V8's own bound is twice or four times as much, and no quicker. */
-const MAX_YOUNG_BYTES = 32 * 1024 * 1024;
-let growthFactor = 2;
-
-/** V8 takes a bound only when it starts, but asks after each collection by which factor to grow. */
-function boundYoungGeneration() {
-  const { space_size: bytes } = getHeapSpaceStatistics().find((space) => space.space_name === "new_space");
-  const factor = bytes < MAX_YOUNG_BYTES ? 2 : 1;
-  if (factor === growthFactor) return;
-  growthFactor = factor;
-  setFlagsFromString(`--semi-space-growth-factor=${factor}`);
-}
 
 function isEnough(version) {
   const [major, minor] = version.replace(/^v/, "").split(".").map(Number);
@@ -161,7 +125,6 @@ if (executable === undefined) {
   // What was compiled once starts faster the next time, and what strips types need not be loaded: a sixth of the memory
   // of an idle server.
   nodeModule.enableCompileCache();
-  if (isServer(words)) setTimeout(setLateFlags, LATE_MS).unref();
   endWithParent();
   import(pathToFileURL(main).href);
 } else {

@@ -1,6 +1,7 @@
 import { closeSync, openSync } from "node:fs";
 import { constants } from "node:os";
 import type { ProcessAct } from "../host/types.ts";
+import { tuneHeap } from "./heap.ts";
 import { guardProcess } from "./process_guard.ts";
 
 const signals = ["SIGINT", "SIGTERM", "SIGHUP"] as const;
@@ -97,6 +98,7 @@ export async function serve(
     code = 1;
     end();
   });
+  const untune = tuneHeap();
   // What listens nowhere runs on as well.
   const running = setInterval(() => undefined, 2 ** 30);
   try {
@@ -104,6 +106,7 @@ export async function serve(
     await Promise.race([service.ended, wanted]);
   } finally {
     clearInterval(running);
+    untune();
     await service.stop();
     guard.end();
   }
