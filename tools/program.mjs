@@ -2,7 +2,18 @@
  * The program of the package is one script. V8 keeps what it has compiled of it in a file, those functions too that were called
  * while it ran: of modules, Node keeps what was compiled before they ran, and each start compiles their functions again.
  */
-import { lstatSync, readdirSync, readFileSync, renameSync, rmSync, statSync, writeFileSync } from "node:fs";
+import {
+  closeSync,
+  constants,
+  fstatSync,
+  openSync,
+  readdirSync,
+  readFileSync,
+  renameSync,
+  rmSync,
+  statSync,
+  writeFileSync,
+} from "node:fs";
 import { createRequire, getCompileCacheDir } from "node:module";
 import { join } from "node:path";
 import { fileURLToPath } from "node:url";
@@ -20,6 +31,7 @@ const CHECKSUM_BYTES = 4;
 
 const filename = fileURLToPath(new URL("program.js", import.meta.url));
 const folder = new URL(".", import.meta.url).href;
+const isServer = serves(process.argv.slice(2));
 const parts = load();
 
 /** What is read here is not held beyond it. */
@@ -34,7 +46,8 @@ function load() {
       keep(script, kept);
     };
     setTimeout(keepOnce, KEPT_AFTER_MS).unref();
-    process.once("exit", keepOnce);
+    // A server that ends before has not called much of what servers call.
+    if (!isServer) process.once("exit", keepOnce);
   }
   return script.runInThisContext()(createRequire(import.meta.url), import.meta, importLate);
 }
@@ -51,25 +64,32 @@ export function part(name) {
   return parts[name]();
 }
 
-/** In Node's folder for this version of it; undefined where it keeps nothing. Servers call other functions than commands. */
+/** Options and modules of the command that serves may come without its name. */
+function serves(words) {
+  if (words.some((word) => /^(--version|--help|-h)$/.test(word))) return false;
+  return !/^[a-z]+$/.test(words[0]) || words[0] === "run" || words.includes("daemon");
+}
+
+/** In the folder for this version of Node; undefined where nothing is kept. Servers call other functions than commands. */
 function keptFile() {
   const folder = getCompileCacheDir();
-  const words = process.argv.slice(2);
-  // Options and modules of the command that serves may come without its name.
-  const isCommand = /^[a-z]+$/.test(words[0]) && words[0] !== "run" && !words.includes("daemon");
-  return folder === undefined ? undefined : join(folder, `modhost-${isCommand ? "command" : "server"}-${digest}`);
+  return folder === undefined ? undefined : join(folder, `modhost-${isServer ? "server" : "command"}-${digest}`);
 }
 
 /** Undefined where nothing is kept, where it is damaged, and where somebody else could have written it. */
 function read(file) {
+  let opened;
   try {
-    const { uid, mode } = lstatSync(file);
+    opened = openSync(file, constants.O_RDONLY | (constants.O_NOFOLLOW ?? 0));
+    const { uid, mode } = fstatSync(opened);
     if (process.getuid !== undefined && (uid !== process.getuid() || (mode & 0o022) !== 0)) return undefined;
-    const bytes = readFileSync(file);
+    const bytes = readFileSync(opened);
     const data = bytes.subarray(CHECKSUM_BYTES);
     return bytes.length > CHECKSUM_BYTES && crc32(data) === bytes.readUInt32LE() ? data : undefined;
   } catch {
     return undefined;
+  } finally {
+    if (opened !== undefined) closeSync(opened);
   }
 }
 
@@ -79,7 +99,7 @@ function keep(script, kept) {
     const data = script.createCachedData();
     const checksum = Buffer.alloc(CHECKSUM_BYTES);
     checksum.writeUInt32LE(crc32(data));
-    writeFileSync(made, Buffer.concat([checksum, data]), { mode: 0o600 });
+    writeFileSync(made, Buffer.concat([checksum, data]), { mode: 0o600, flag: "wx" });
     renameSync(made, kept);
     removeOld(join(kept, ".."));
   } catch {

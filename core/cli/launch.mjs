@@ -2,9 +2,10 @@
 // Starts the program. Plain, old-fashioned JavaScript: it must parse on a Node that is too old for the rest, so that the
 // remedy can be told, or a newer Node that is installed beside the package can take over.
 import { spawn } from "node:child_process";
-import { existsSync, readFileSync } from "node:fs";
+import { existsSync, lstatSync, mkdirSync, readFileSync, statSync } from "node:fs";
 import * as nodeModule from "node:module";
 import { isIPv6 } from "node:net";
+import { tmpdir } from "node:os";
 import { dirname, join } from "node:path";
 import { fileURLToPath, pathToFileURL } from "node:url";
 
@@ -106,6 +107,28 @@ function hand(executable, args) {
   });
 }
 
+/**
+ * For what is compiled: a folder of this user into which nobody else can write, since whoever writes there has their code run here.
+ * Undefined where there is none. Node's own choice is a folder that the first user of the machine makes for all.
+ */
+function privateFolder() {
+  const { getuid } = process;
+  if (getuid === undefined) return join(tmpdir(), "modhost-compiled");
+  const uid = getuid();
+  const folder = join(tmpdir(), `modhost-compiled-${uid}`);
+  try {
+    mkdirSync(folder, { mode: 0o700 });
+  } catch {} // It is there, or cannot be, which shows now.
+  try {
+    const [above, own] = [statSync(tmpdir()), lstatSync(folder)];
+    const isKept =
+      (above.uid === uid || above.uid === 0) && ((above.mode & 0o022) === 0 || (above.mode & 0o1000) !== 0);
+    return isKept && own.isDirectory() && own.uid === uid && (own.mode & 0o022) === 0 ? folder : undefined;
+  } catch {
+    return undefined;
+  }
+}
+
 /** A clone in which nothing has been installed yet: what is needed is a command away. */
 const isBare = existsSync(join(root, "package-lock.json")) && !existsSync(join(root, "node_modules"));
 const remedy = isBare
@@ -124,7 +147,8 @@ if (executable === undefined) {
 } else if (isNewEnough && inspection.length === 0 && flags.every((flag) => process.execArgv.indexOf(flag) >= 0)) {
   // What was compiled once starts faster the next time, and what strips types need not be loaded: a sixth of the memory
   // of an idle server.
-  nodeModule.enableCompileCache();
+  const compiled = process.env.NODE_COMPILE_CACHE || privateFolder();
+  if (compiled !== undefined) nodeModule.enableCompileCache(compiled);
   endWithParent();
   import(pathToFileURL(main).href);
 } else {

@@ -2,7 +2,7 @@ import assert from "node:assert/strict";
 import { type ChildProcessByStdio, spawn } from "node:child_process";
 import { once } from "node:events";
 import { mkdtempSync } from "node:fs";
-import { copyFile, mkdir, mkdtemp, rm, writeFile } from "node:fs/promises";
+import { chmod, copyFile, mkdir, mkdtemp, rm, stat, symlink, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { dirname, join } from "node:path";
 import type { Readable } from "node:stream";
@@ -191,5 +191,48 @@ describe("the launcher", () => {
     assert.deepEqual(own, []);
     // Both write there: it ends with the last of them.
     await once(child.stdout, "close");
+  });
+});
+
+describe("what was compiled", { skip: process.getuid === undefined }, () => {
+  const uid = process.getuid?.();
+  const program = `
+    import { getCompileCacheDir } from "node:module";
+    console.log(getCompileCacheDir() ?? "nowhere");`;
+
+  /** Where it is kept, with this as the folder for temporary files. */
+  async function kept(temporary: string, more: NodeJS.ProcessEnv = {}): Promise<string> {
+    const folder = await tree({ "core/cli/main.ts": program });
+    const env = { TMPDIR: temporary, NODE_COMPILE_CACHE: "", ...more };
+    const { stdout, stderr, code } = await ended(launch(folder, ["--conditions=source"], env));
+    assert.equal(code, 0, stderr);
+    return stdout.trim();
+  }
+
+  test("is kept in a folder of the user's own", async () => {
+    const temporary = await mkdtemp(join(root, "temporary-"));
+    assert.equal(dirname(await kept(temporary)), join(temporary, `modhost-compiled-${uid}`));
+    assert.equal((await stat(join(temporary, `modhost-compiled-${uid}`))).mode & 0o777, 0o700);
+  });
+
+  test("is kept where the environment says", async () => {
+    const temporary = await mkdtemp(join(root, "temporary-"));
+    const own = join(temporary, "own");
+    assert.equal(dirname(await kept(temporary, { NODE_COMPILE_CACHE: own })), own);
+  });
+
+  test("is kept nowhere where others may write, or may put another folder in its place", async () => {
+    const open = await mkdtemp(join(root, "temporary-"));
+    await mkdir(join(open, `modhost-compiled-${uid}`));
+    await chmod(join(open, `modhost-compiled-${uid}`), 0o777);
+    assert.equal(await kept(open), "nowhere");
+    const linked = await mkdtemp(join(root, "temporary-"));
+    await symlink(root, join(linked, `modhost-compiled-${uid}`));
+    assert.equal(await kept(linked), "nowhere");
+    const shared = await mkdtemp(join(root, "temporary-"));
+    await chmod(shared, 0o777);
+    assert.equal(await kept(shared), "nowhere");
+    await chmod(shared, 0o1777);
+    assert.equal(dirname(await kept(shared)), join(shared, `modhost-compiled-${uid}`));
   });
 });
