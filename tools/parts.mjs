@@ -7,6 +7,7 @@ import { globSync, mkdirSync, readFileSync, writeFileSync } from "node:fs";
 import { dirname, join, relative, sep } from "node:path";
 import { fileURLToPath, pathToFileURL } from "node:url";
 import { build } from "esbuild";
+import { aliases, patches } from "./patches.mjs";
 
 const root = fileURLToPath(new URL("../", import.meta.url));
 const { exports } = JSON.parse(readFileSync(join(root, "package.json"), "utf8"));
@@ -55,11 +56,7 @@ const common = {
   // Not that of the sources, which packages of others may know as well.
   conditions: [],
   external,
-  alias: {
-    ...Object.fromEntries(doors.map(([name, source]) => [join("modhost", name), join(root, source)])),
-    // Its form, which is not used, makes random names by a library of ciphers.
-    formidable: join(root, "node_modules/formidable/src/parsers/index.js"),
-  },
+  alias: Object.fromEntries(doors.map(([name, source]) => [join("modhost", name), join(root, source)])),
   // So that V8 holds a byte for each character.
   charset: "ascii",
   minifyWhitespace: true,
@@ -93,20 +90,14 @@ async function buildProgram(folder, placeOf) {
   const table = parts.map((source) => `${JSON.stringify(nameOf(source))}: () => require("./${source}"),`);
   const { outputFiles, metafile } = await build({
     ...common,
+    alias: { ...common.alias, ...aliases },
     external: external.filter((name) => name !== "lmdb").concat("msgpackr-extract"),
     stdin: { contents: `parts = {\n${table.join("\n")}\n};`, resolveDir: root, sourcefile: "parts.js" },
     format: "cjs",
     banner: { js: "(function (require, importMeta, importLate) { let parts;" },
     footer: { js: "return parts; })" },
     define: { "import.meta.resolve": "importMeta.resolve" },
-    plugins: [
-      { name: "places", setup: (build) => keepPlaces(build, placeOf) },
-      { name: "late types", setup: loadTypesLate },
-      { name: "late curves", setup: loadCurvesLate },
-      { name: "no callers", setup: leaveCallers },
-      { name: "late lines", setup: askForLinesLate },
-      { name: "lmdb", setup: takeLmdbIn },
-    ],
+    plugins: [{ name: "places", setup: (build) => keepPlaces(build, placeOf) }, ...patches],
     write: false,
   });
   const text = outputFiles[0].text;
@@ -136,67 +127,6 @@ function keepPlaces({ onLoad }, placeOf) {
       .replaceAll("import.meta.url", placeOf(path))
       .replaceAll(late, "$1importLate(");
     return contents === text ? undefined : { contents, loader: path.endsWith(".ts") ? "ts" : "js" };
-  });
-}
-
-/** Koa asks for names of media types, of which there are thousands, when something is asked of it: few answers need them. */
-function loadTypesLate({ onLoad }) {
-  onLoad({ filter: /[\\/]koa[\\/]lib[\\/](request|response)\.js$/ }, ({ path }) => {
-    const found = /^const (\w+) = (require\('(?:accepts|type-is|mime-types)'\)(?:\.\w+)?);?$/gm;
-    const text = readFileSync(path, "utf8");
-    if (text.match(found)?.length !== 2) throw new Error(`${path} is not as it was: see which packages it loads`);
-    return { contents: text.replaceAll(found, "const $1 = (...given) => $2(...given);"), loader: "js" };
-  });
-}
-
-/** Keys of libp2p may be of curves that few have; Node itself has the one that most have. To make them is a fiftieth of a start. */
-function loadCurvesLate({ onLoad }) {
-  onLoad(
-    { filter: /[\\/]@libp2p[\\/]crypto[\\/]dist[\\/]src[\\/]keys[\\/](ed25519|secp256k1)[\\/](index|utils)\.js$/ },
-    ({ path }) => {
-      const text = readFileSync(path, "utf8");
-      const found = /^import \{ (\w+) as (\w+) \} from '(@noble\/curves\/\w+\.js)';$/m;
-      const [line, name, local, from] = found.exec(text) ?? [];
-      if (line === undefined) return undefined;
-      const late = `const ${local} = () => require("${from}").${name};`;
-      const contents = text.replaceAll(new RegExp(`\\b${local}\\.`, "g"), `${local}().`).replace(line, late);
-      return { contents, loader: "js" };
-    },
-  );
-}
-
-/**
- * Pino asks which files have called it, for names of transports, of which there are none here. To answer, V8 looks for the line
- * ends of the whole script.
- */
-function leaveCallers({ onLoad }) {
-  onLoad({ filter: /[\\/]pino[\\/]lib[\\/]caller\.js$/ }, () => ({ contents: "module.exports = () => [];" }));
-}
-
-/** Depd notes the line of each caller for warnings that are hardly ever given, and asks for it when it gives one: see `leaveCallers`. */
-function askForLinesLate({ onLoad }) {
-  const late = [
-    ["line = callSite.getLineNumber()", "line = { get: () => callSite.getLineNumber() }"],
-    ["colm = callSite.getColumnNumber()", "colm = { get: () => callSite.getColumnNumber() }"],
-    ["[file, line, colm]", "Object.defineProperties([file], { 1: line, 2: colm })"],
-  ];
-  onLoad({ filter: /[\\/]depd[\\/]index\.js$/ }, ({ path }) => {
-    const text = readFileSync(path, "utf8");
-    if (late.some(([asked]) => text.split(asked).length !== 2))
-      throw new Error(`${path} is not as it was: see when it asks for lines`);
-    return { contents: late.reduce((made, [asked, given]) => made.replace(asked, given), text), loader: "js" };
-  });
-}
-
-/** Lmdb, with the packages that it needs, but for its machine code, which it looks for in its folder: loading them took a twentieth of a start. */
-function takeLmdbIn({ onResolve, onLoad }) {
-  const file = "dist/index.cjs";
-  const path = join(root, "node_modules/lmdb", file);
-  onResolve({ filter: /^lmdb$/ }, () => ({ path }));
-  onLoad({ filter: /[\\/]lmdb[\\/]dist[\\/]index\.cjs$/ }, () => {
-    const found = `new URL(${JSON.stringify(file)}, importMeta.resolve("lmdb"))`;
-    const place = `const __filename = process.getBuiltinModule("node:url").fileURLToPath(${found});`;
-    return { contents: `${place}\n${readFileSync(path, "utf8")}`, loader: "js" };
   });
 }
 

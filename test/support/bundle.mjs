@@ -44,7 +44,7 @@ const DAY_MS = 86_400_000;
 export async function bundle() {
   const sources = globSync("{core,modules}/**/*.ts", { cwd: root }).sort();
   const hash = createHash("sha256").update(readFileSync(fileURLToPath(import.meta.url)));
-  for (const file of ["package.json", "tools/parts.mjs", "tools/program.mjs", ...sources])
+  for (const file of ["package.json", "tools/parts.mjs", "tools/patches.mjs", "tools/program.mjs", ...sources])
     hash.update(file).update(readFileSync(join(root, file)));
   const folder = join(home, hash.digest("hex").slice(0, 16));
   const hooks = { program: join(folder, "program.cjs"), tests: join(folder, "tests.cjs") };
