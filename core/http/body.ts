@@ -4,7 +4,7 @@ import { BodyTurns } from "./body_turns.ts";
 import type { NodeRequest } from "./node_messages.ts";
 import { LargeBody } from "./patches/node/large_body.ts";
 import { keepReadBuffer, releaseReadBuffer } from "./patches/node/read_buffers.ts";
-import type { Flow, ProgressWatch } from "./progress.ts";
+import type { Flow, ProgressWatch, Watched } from "./progress.ts";
 
 /** Bytes and milliseconds for which an unread body is taken in after an early answer, so that the client reads it. */
 const MAX_LINGER_BYTES = 1024 * 1024;
@@ -59,7 +59,8 @@ export class IncomingBody {
     const { _read: read, push } = request;
     let hasFailed = false;
     let isWanted = false;
-    const stop = () => this.#watch.delete(flow);
+    let watched: Watched | undefined;
+    const stop = () => this.#watch.delete(watched);
     const fail = (error: ModhostError) => {
       stop();
       if (hasFailed || this.#lingering) return;
@@ -77,7 +78,7 @@ export class IncomingBody {
       if (!this.#taken) {
         this.#taken = true;
         this.#invite();
-        if (!request.readableEnded) this.#watch.add(flow);
+        if (!request.readableEnded) watched = this.#watch.add(flow);
       }
       read.call(request, size);
     };
@@ -105,7 +106,7 @@ export class IncomingBody {
     return new Promise((resolve, reject) => {
       const chunks: Buffer[] = [];
       const settle = (error: ModhostError | undefined) => {
-        this.#watch.delete(flow);
+        this.#watch.delete(watched);
         request.removeListener("data", onData).removeListener("end", onEnd).removeListener("close", onClose);
         if (error === undefined) resolve(chunks.length === 1 ? (chunks[0] as Buffer) : Buffer.concat(chunks));
         else reject(error);
@@ -120,7 +121,7 @@ export class IncomingBody {
       };
       const onEnd = () => settle(undefined);
       const onClose = () => settle(new ModhostError("BODY_ABORTED"));
-      this.#watch.add(flow);
+      const watched = this.#watch.add(flow);
       request.on("data", onData).on("end", onEnd).on("close", onClose);
       request.on("error", onClose);
     });
@@ -175,7 +176,7 @@ export class IncomingBody {
     const onClose = finish("BODY_ABORTED");
     const patience = () => this.#pause * 1000;
     const flow = { ...this.#flow(finish("BODY_TIMEOUT"), () => wake !== undefined), patience };
-    this.#watch.add(flow);
+    const watched = this.#watch.add(flow);
     request.on("data", onData).on("end", onEnd).on("close", onClose).on("error", onClose);
     if (isPassing) this.#large = LargeBody.of(request, reader);
     try {
@@ -204,7 +205,7 @@ export class IncomingBody {
       this.#large?.end();
       for (const chunk of queue) releaseReadBuffer(chunk);
       if (given !== undefined) keepReadBuffer(given);
-      this.#watch.delete(flow);
+      this.#watch.delete(watched);
       request.removeListener("data", onData).removeListener("end", onEnd).removeListener("close", onClose);
       if (!this.#lingering) request.pause();
     }
@@ -222,13 +223,13 @@ export class IncomingBody {
       let left = MAX_LINGER_BYTES;
       const finish = () => {
         clearTimeout(timer);
-        this.#watch.delete(flow);
+        this.#watch.delete(watched);
         request.removeListener("data", onData);
         resolve();
       };
       const timer = how === "briefly" ? setTimeout(finish, MAX_LINGER_TIME) : undefined;
       const flow = this.#flow(finish, () => true);
-      this.#watch.add(flow);
+      const watched = this.#watch.add(flow);
       const onData = (chunk: Buffer) => {
         this.#received += chunk.length;
         left -= chunk.length;

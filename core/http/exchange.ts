@@ -271,11 +271,11 @@ export class Exchange implements HttpEvent, LayeredExchange, TokenUse {
   /** From now until `unwatchWriting` the client must take in what is written to it. */
   watchWriting(): void {
     this.#sending ??= new Sending(this);
-    this.service.watch.add(this.#sending);
+    this.#sending.watch();
   }
 
   unwatchWriting(): void {
-    if (this.#sending !== undefined) this.service.watch.delete(this.#sending);
+    this.#sending?.unwatch();
   }
 
   enter(): Promise<void> | undefined {

@@ -12,20 +12,19 @@ export interface Flow {
   patience?(): number;
   /** Bytes of memory that are kept until the client takes them; left out, none. */
   held?(): number;
-  /** The watch's own, while it has the flow. */
-  mark?: Mark | undefined;
 }
 
-interface Mark {
-  readonly place: number;
+/** A flow in the watch. */
+export interface Watched {
+  readonly flow: Flow;
+  /** Undefined when the watch has it no more. */
+  place: number | undefined;
   since: number;
   moved: number;
   held: number;
   /** Milliseconds in which it might stand still when it was last looked at. */
   patience: number;
 }
-
-type Marked = Flow & { readonly mark: Mark };
 
 /** Bytes that an answer holds whose body is read piece by piece: what is read ahead, and objects. */
 export const STREAM_COST = 128 * 1024;
@@ -47,7 +46,7 @@ export class ProgressWatch {
   #bytes = 0;
   #maxHeld = 0;
   #interval = 0;
-  readonly #flows = new Slots<Marked>();
+  readonly #flows = new Slots<Watched>();
   readonly #queue: ((turn: number) => void)[] = [];
   #timer: NodeJS.Timeout | undefined;
   /** Milliseconds that this process has been watching, of a time that stands still while it does not run. */
@@ -74,21 +73,30 @@ export class ProgressWatch {
     this.#admit();
   }
 
-  add(flow: Flow): void {
-    this.delete(flow);
+  /** Gives what `delete` takes. */
+  add(flow: Flow): Watched {
     const held = flow.held?.() ?? 0;
     this.#held += held;
     this.#run();
-    const place = this.#flows.add(flow as Marked);
-    flow.mark = { place, since: this.#now(), moved: flow.moved(), held, patience: this.#patience(flow) };
+    const since = this.#now();
+    const watched: Watched = {
+      flow,
+      place: undefined,
+      since,
+      moved: flow.moved(),
+      held,
+      patience: this.#patience(flow),
+    };
+    watched.place = this.#flows.add(watched);
+    return watched;
   }
 
-  delete(flow: Flow): void {
-    const { mark } = flow;
-    if (mark === undefined) return;
-    flow.mark = undefined;
-    this.#flows.delete(mark.place);
-    this.#held -= mark.held;
+  /** Nothing is done for one that has expired or been deleted before. */
+  delete(watched: Watched | undefined): void {
+    if (watched?.place === undefined) return;
+    this.#flows.delete(watched.place);
+    watched.place = undefined;
+    this.#held -= watched.held;
     this.#admit();
   }
 
@@ -142,27 +150,27 @@ export class ProgressWatch {
   #tick(): void {
     this.#clock = this.#now();
     this.#ticked = performance.now();
-    const slow: Marked[] = [];
-    for (const flow of this.#flows) {
-      const { mark } = flow;
+    const slow: Watched[] = [];
+    for (const watched of this.#flows) {
+      const { flow } = watched;
       const moved = flow.moved();
       const held = flow.held?.() ?? 0;
-      this.#held += held - mark.held;
-      mark.held = held;
+      this.#held += held - watched.held;
+      watched.held = held;
       const patience = this.#patience(flow);
-      const isLessPatient = patience < mark.patience;
-      mark.patience = patience;
-      if (!flow.waiting() || isLessPatient || moved - mark.moved >= this.#bytes) {
-        mark.since = this.#clock;
-        mark.moved = moved;
-      } else if (this.#clock - mark.since >= patience) this.#expire(flow);
-      else if (this.#clock - mark.since >= MAX_PRESSED_TIME && held > 0) slow.push(flow);
+      const isLessPatient = patience < watched.patience;
+      watched.patience = patience;
+      if (!flow.waiting() || isLessPatient || moved - watched.moved >= this.#bytes) {
+        watched.since = this.#clock;
+        watched.moved = moved;
+      } else if (this.#clock - watched.since >= patience) this.#expire(watched);
+      else if (this.#clock - watched.since >= MAX_PRESSED_TIME && held > 0) slow.push(watched);
     }
     if (this.#held > this.#maxHeld) {
-      slow.sort(({ mark: one }, { mark: other }) => one.since - other.since);
-      for (const flow of slow) {
+      slow.sort((one, other) => one.since - other.since);
+      for (const watched of slow) {
         if (this.#held <= this.#maxHeld) break;
-        this.#expire(flow);
+        this.#expire(watched);
       }
     }
     const isBusy = this.#flows.size > 0 || this.#beginning > 0;
@@ -178,8 +186,10 @@ export class ProgressWatch {
     return Math.max(this.#timeout, flow.patience?.() ?? 0);
   }
 
-  #expire(flow: Flow): void {
-    this.delete(flow);
-    flow.expired();
+  /** Those that have expired before may have deleted it. */
+  #expire(watched: Watched): void {
+    if (watched.place === undefined) return;
+    this.delete(watched);
+    watched.flow.expired();
   }
 }

@@ -1,7 +1,7 @@
 import type { Http2ServerRequest } from "node:http2";
 import type { NodeRequest, NodeResponse } from "./node_messages.ts";
 import { bytesTaken } from "./patches/node/bytes_taken.ts";
-import { type Flow, type ProgressWatch, STREAM_COST } from "./progress.ts";
+import { type Flow, type ProgressWatch, STREAM_COST, type Watched } from "./progress.ts";
 
 /** The exchange whose answer is sent. */
 interface Sender {
@@ -18,8 +18,9 @@ interface Sender {
 
 /** An answer on its way to a client that may be slow: what it has taken, and what is held for it. */
 export class Sending implements Flow {
-  mark: Flow["mark"] = undefined;
   readonly #sender: Sender;
+  /** While the client must take in what is written. */
+  #watched: Watched | undefined;
   /** The body is sent piece by piece. */
   #isStreamed = false;
   /** Until the first piece is written. */
@@ -77,9 +78,19 @@ export class Sending implements Flow {
     this.#turn = undefined;
   }
 
+  /** From now until `unwatch` the client must take in what is written to it. */
+  watch(): void {
+    this.unwatch();
+    this.#watched = this.#sender.service.watch.add(this);
+  }
+
+  unwatch(): void {
+    this.#sender.service.watch.delete(this.#watched);
+  }
+
   /** The answer is over. */
   over(): void {
-    this.#sender.service.watch.delete(this);
+    this.unwatch();
     this.entered();
   }
 }

@@ -3,7 +3,7 @@ import type { RawData, WebSocket } from "ws";
 import type { WebSocketClosed, WebSocketConnection, WebSocketMessage } from "../types.ts";
 import { ModhostError } from "../util/errors.ts";
 import { bytesTaken } from "./patches/node/bytes_taken.ts";
-import type { Flow, ProgressWatch } from "./progress.ts";
+import type { ProgressWatch, Watched } from "./progress.ts";
 import type { WebsocketLimits } from "./settings.ts";
 import { frameOf } from "./websocket_frame.ts";
 import { WebsocketTurns } from "./websocket_turns.ts";
@@ -67,7 +67,7 @@ export class Connection implements WebSocketConnection {
   /** Messages handed over to be sent, and how many of them have left. */
   #sentMessages = 0;
   #leftMessages = 0;
-  #sending: Flow | undefined;
+  #sending: Watched | undefined;
   /** Bytes that had arrived when the last ping was sent; undefined where nothing was read from the client then. */
   #readAtPing: number | undefined;
   /** Bytes the client had taken when the last ping was queued behind other data; undefined if none was ahead of it. */
@@ -245,12 +245,11 @@ export class Connection implements WebSocketConnection {
 
   #watchSending(): void {
     if (this.#sending !== undefined) return;
-    this.#sending = {
+    this.#sending = this.#watch.add({
       moved: () => this.#taken(),
       waiting: () => true,
       expired: () => this.cut("the client does not read"),
-    };
-    this.#watch.add(this.#sending);
+    });
   }
 
   #taken(): number {
@@ -258,7 +257,7 @@ export class Connection implements WebSocketConnection {
   }
 
   #unwatch(): void {
-    if (this.#sending !== undefined) this.#watch.delete(this.#sending);
+    this.#watch.delete(this.#sending);
     this.#sending = undefined;
   }
 

@@ -128,9 +128,7 @@ class Connection {
 
   constructor(socket: Socket) {
     this.#socket = socket as Insides;
-    socket.once("close", () => {
-      if (this.#own !== undefined) releaseReadBuffer(this.#own);
-    });
+    socket.once("close", () => this.#releaseOwn());
   }
 
   begin(request: IncomingMessage, reader: BodyReader): void {
@@ -160,15 +158,34 @@ class Connection {
     this.#socket.on("data", listener).removeListener("data", listener);
     if (this.#isTaken) return;
     this.#isTaken = true;
+    Object.assign(this.#socket, { [kBufferCb]: this.#received, [kBufferGen]: this.#next });
+    this.#readIntoNext();
+  }
+
+  /** The system has no buffer of the connection between its reads, nor while Node tells of one. */
+  #readIntoNext(): void {
     const buffer = this.#next();
-    Object.assign(this.#socket, { [kBuffer]: buffer, [kBufferCb]: this.#received, [kBufferGen]: this.#next });
+    Object.assign(this.#socket, { [kBuffer]: buffer });
     this.#socket._handle?.useUserBuffer?.(buffer);
+  }
+
+  /**
+   * The handle knows its buffer by the address alone: it gets another one first, or would read into what serves somebody
+   * else. That costs it a few bytes until it is closed.
+   */
+  #releaseOwn(): void {
+    const own = this.#own;
+    if (own === undefined) return;
+    this.#own = undefined;
+    this.#readIntoNext();
+    releaseReadBuffer(own);
   }
 
   #leave(): void {
     this.#request = undefined;
     this.#reader = undefined;
     this.#framing = undefined;
+    this.#releaseOwn();
     const { parser, _handle: handle } = this.#socket;
     if (handle === null || parser == null) return;
     parser.consume?.(handle);

@@ -1,4 +1,5 @@
 /** Buffers that connections read into, and that serve again. */
+import { BufferPool } from "./buffer_pool.ts";
 
 const BUFFER_BYTES = 256 * 1024;
 /** In use at the same time, of all connections. */
@@ -6,17 +7,16 @@ const MAX_IN_USE = 64;
 /** Kept for the next reader. */
 const MAX_FREE = 16;
 
-const free: Buffer[] = [];
-const inUse = new Set<ArrayBufferLike>();
+const pool = new BufferPool(BUFFER_BYTES, MAX_FREE, MAX_IN_USE);
+/** A buffer goes from a connection to the reader of a body: all of them are one owner. */
+const readers = {};
 let shared: Buffer | undefined;
 
 /** For one reader, until it is released; undefined when too many are in use. */
-export function readBuffer(): Buffer | undefined {
-  if (inUse.size >= MAX_IN_USE) return undefined;
-  const buffer = free.pop() ?? Buffer.allocUnsafeSlow(BUFFER_BYTES);
-  inUse.add(buffer.buffer);
-  return buffer;
-}
+export const readBuffer = (): Buffer | undefined => pool.lend(readers);
+
+/** How many are in use, of all connections. */
+export const readBuffersInUse = (): number => pool.lent;
 
 /** One for all: what is read into it is to be copied or used at once. */
 export function sharedReadBuffer(): Buffer {
@@ -24,13 +24,9 @@ export function sharedReadBuffer(): Buffer {
 }
 
 /** Has the buffer that these bytes are in serve again; false if it is none of these. */
-export function releaseReadBuffer({ buffer }: Uint8Array): boolean {
-  if (!inUse.delete(buffer)) return false;
-  if (free.length < MAX_FREE) free.push(Buffer.from(buffer as ArrayBuffer));
-  return true;
-}
+export const releaseReadBuffer = (piece: Uint8Array): boolean => pool.release(piece, readers);
 
 /** Leaves the buffer that these bytes are in to whoever has them. */
-export function keepReadBuffer({ buffer }: Uint8Array): void {
-  inUse.delete(buffer);
+export function keepReadBuffer(piece: Uint8Array): void {
+  pool.keep(piece, readers);
 }

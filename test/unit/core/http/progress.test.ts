@@ -35,3 +35,44 @@ test("one whose patience ends has the whole timeout from then on", async () => {
   await eventually("it is cut", () => state.cut > 0);
   assert.ok(state.cut - ended >= TIMEOUT * 1000 - 5, `cut after ${state.cut - ended} ms`);
 });
+
+test("a flow that another one has deleted in the same turn is left alone, and those behind it are cut in their order", async () => {
+  const watch = new ProgressWatch(1, 1, 250);
+  const expired: string[] = [];
+  const holding = (name: string) => ({
+    moved: () => 0,
+    waiting: () => true,
+    held: () => 100,
+    patience: () => 60_000,
+    expired: () => void expired.push(name),
+  });
+  const a = watch.add(holding("a"));
+  watch.add(holding("b"));
+  watch.add(holding("c"));
+  watch.add({
+    moved: () => 0,
+    waiting: () => true,
+    held: () => 100,
+    expired: () => {
+      expired.push("who deletes");
+      watch.delete(a);
+      watch.delete(a);
+      watch.add(holding("d"));
+    },
+  });
+  await eventually("it is cut", () => expired.length > 0);
+  await sleep(10);
+  assert.deepEqual(expired, ["who deletes", "b"]);
+});
+
+test("what is deleted twice is counted once", async () => {
+  const watch = new ProgressWatch(1, 1, 150);
+  const flow = { moved: () => 0, waiting: () => false, held: () => 100, expired: () => undefined };
+  const [first, ...others] = [watch.add(flow), watch.add(flow), watch.add(flow)];
+  watch.delete(first);
+  watch.delete(first);
+  const waiting = watch.room();
+  assert.ok(waiting instanceof Promise);
+  for (const each of others) watch.delete(each);
+  assert.equal(typeof (await waiting), "number");
+});

@@ -28,3 +28,25 @@ test("what is given up while all are looked at is met no more", () => {
   }
   assert.equal(met, 2);
 });
+
+test("places of a burst are given up when all have gone, also while they are looked at", () => {
+  const slots = new Slots<{ name: string }>();
+  const burst = () => Array.from({ length: 5000 }, (_, at) => slots.add({ name: `${at}` }));
+  for (const place of burst()) slots.delete(place);
+  assert.deepEqual([slots.size, [...slots]], [0, []]);
+  assert.equal(slots.add({ name: "next" }), 0);
+  slots.delete(0);
+  const places = burst();
+  let met = 0;
+  for (const _one of slots) {
+    met += 1;
+    for (const place of places.splice(0)) slots.delete(place);
+  }
+  assert.deepEqual([met, slots.size], [1, 0]);
+  assert.equal(slots.add({ name: "a" }), 0);
+  assert.equal(slots.add({ name: "b" }), 1);
+  assert.deepEqual(
+    [...slots].map(({ name }) => name),
+    ["a", "b"],
+  );
+});

@@ -1,12 +1,13 @@
 /** Opened files are sent from memory that serves again, where their streams are as Node makes them. */
 import assert from "node:assert/strict";
+import { execFileSync } from "node:child_process";
 import { once } from "node:events";
-import fs, { createReadStream, fstatSync, type ReadStream } from "node:fs";
+import fs, { createReadStream, fstatSync, openSync, type ReadStream, readSync } from "node:fs";
 import { mkdtemp, open, rm, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { after, before, test } from "node:test";
-import { filePieces } from "#core/http/patches/node/file_pieces.ts";
+import { filePieces, whyFilesAreStreams } from "#core/http/patches/node/file_pieces.ts";
 import type { PooledBody } from "#core/types.ts";
 
 const content = Buffer.from(Array.from({ length: 200_000 }, (_, at) => at % 251));
@@ -78,6 +79,60 @@ test("one that is not read to its end, or not at all, is closed", async () => {
   }
 });
 
+test("who ends the stream during a read closes the file only when that is back", async (t) => {
+  const stream = await opened(createReadStream(path));
+  const body = filePieces(stream, content.length);
+  const closing = t.mock.method(fs, "close");
+  const reading = body?.[Symbol.asyncIterator]().next();
+  stream.destroy();
+  assert.equal(closing.mock.callCount(), 0);
+  assert.equal((await reading)?.done, true);
+  if (!stream.closed) await once(stream, "close");
+  assert.equal(closing.mock.callCount(), 1);
+});
+
+test("an opened file is read from its beginning, wherever its descriptor is", async () => {
+  const stream = await opened(createReadStream(path));
+  readSync((stream as unknown as { fd: number }).fd, Buffer.alloc(100), 0, 100, null);
+  const body = filePieces(stream, content.length);
+  assert.ok(body !== undefined);
+  assert.ok((await bytesOf(body)).bytes.equals(content));
+});
+
+test("what has no positions is read as it comes", { skip: process.platform === "win32" }, async () => {
+  const pipe = join(folder, "pipe");
+  execFileSync("mkfifo", [pipe]);
+  const writing = writeFile(pipe, content);
+  const body = filePieces(await opened(createReadStream(pipe)), content.length);
+  assert.ok(body !== undefined);
+  assert.ok((await bytesOf(body)).bytes.equals(content));
+  await writing;
+});
+
+test("a piece that is released twice, also by an earlier owner, is given to one body only", async () => {
+  const begun = async () => {
+    const body = filePieces(await opened(createReadStream(path)), content.length);
+    assert.ok(body !== undefined);
+    const iterator = body[Symbol.asyncIterator]();
+    return { body, iterator, piece: async () => (await iterator.next()).value as Uint8Array };
+  };
+  const [a, b, c] = [await begun(), await begun(), await begun()];
+  const first = await a.piece();
+  a.body.release(first);
+  a.body.release(first);
+  const second = await b.piece();
+  assert.equal(second.buffer, first.buffer);
+  a.body.release(first);
+  const third = await c.piece();
+  assert.notEqual(third.buffer, second.buffer);
+  for (const { iterator } of [a, b, c]) await iterator.return?.();
+});
+
+test("this version of Node.js tells what a stream knows of its file, and another one is noticed", () => {
+  assert.equal(whyFilesAreStreams(), undefined);
+  assert.match(whyFilesAreStreams({ fd: 0, pos: 1, start: 1, end: 2 }) ?? "", /downloads of files take more CPU time/);
+});
+
 test("a stream that others read or wait for, or that is none of Node's own, stays as it is", async () => {
   const made: readonly (() => ReadStream | Promise<ReadStream>)[] = [
     async () => (await opened(createReadStream(path))).on("end", () => undefined),
@@ -85,6 +140,7 @@ test("a stream that others read or wait for, or that is none of Node's own, stay
     () => opened(createReadStream(path, "utf8")),
     () => opened(createReadStream(path, { fs: { ...fs } })),
     async () => (await open(path)).createReadStream(),
+    () => createReadStream(path, { fd: openSync(path, "r") }),
     () => createReadStream(path),
   ];
   for (const [at, make] of made.entries()) {

@@ -4,7 +4,9 @@ import { createHash, randomBytes } from "node:crypto";
 import { describe, test } from "node:test";
 import { setTimeout as delay } from "node:timers/promises";
 import { whyBodiesAreInSmallPieces } from "#core/http/patches/node/large_body.ts";
+import { readBuffersInUse } from "#core/http/patches/node/read_buffers.ts";
 import type { HttpEvent } from "#core/types.ts";
+import { eventually } from "#test/support/eventually.ts";
 import { RawConnection } from "#test/support/raw.ts";
 import { TestService } from "#test/support/service.ts";
 
@@ -35,6 +37,12 @@ const app = {
     "POST /slow": (event: HttpEvent) => tell(event, () => delay(1)),
     "POST /first": async ({ request }: HttpEvent) => {
       for await (const part of request.parts()) for await (const piece of part.passing) return `<first ${piece[0]}>`;
+      return "<none>";
+    },
+    "POST /half": async ({ request }: HttpEvent) => {
+      let length = 0;
+      for await (const part of request.parts())
+        for await (const piece of part.passing) if ((length += piece.length) > 1.5 * MEBIBYTE) return "<half>";
       return "<none>";
     },
     "POST /kept": async ({ request }: HttpEvent) => {
@@ -74,6 +82,7 @@ function chunked(path: string, content: Uint8Array, size: () => number, last = "
 }
 
 const get = "GET /app/ HTTP/1.1\r\nHost: a\r\n\r\n";
+const isEven = (at: number) => at % 2 === 0;
 const times = (text: string, found: RegExp) => text.match(new RegExp(found, "g"))?.length ?? 0;
 
 test("this version of Node.js can be read so, and another one is noticed", () => {
@@ -165,6 +174,31 @@ describe("a large body", () => {
       await other.until(/<got>/);
     });
   }
+
+  test("whose reader leaves early gives its buffer back, and others can follow on the connection", async () => {
+    await using service = await TestService.start(app);
+    const open = Array.from({ length: 8 }, () => RawConnection.open(service.port, { timeout: 60_000 }));
+    const connections = await Promise.all(open);
+    const all = connections.map(async (connection, at) => {
+      for (let round = 1; round <= 4; round += 1) {
+        const part = randomBytes(2.2 * MEBIBYTE + at);
+        const whole = randomBytes(2.5 * MEBIBYTE + at);
+        const isStated = isEven(at + round);
+        connection.write(isStated ? stated("/half", part) : chunked("/half", part, () => 50_000));
+        await connection.until(new RegExp(`(<half>.*){${round}}`, "s"));
+        connection.write(isStated ? stated("/slow", whole) : chunked("/slow", whole, () => 70_000));
+        await connection.until(new RegExp(`<${whole.length} ${hashOf(whole)} `));
+        connection.write(get);
+        await connection.until(new RegExp(`(<got>.*){${round}}`, "s"));
+      }
+      connection.write(isEven(at) ? stated("/half", content.subarray(0, 2.2 * MEBIBYTE)) : get);
+      await connection.until(isEven(at) ? /(<half>.*){5}/s : /(<got>.*){5}/s);
+    });
+    await Promise.all(all);
+    await eventually("no buffer is in use", () => readBuffersInUse() === 0);
+    assert.equal(connections.filter(({ closed }) => closed).length, 0);
+    for (const connection of connections) connection.destroy();
+  });
 
   test("that is cut off, or no chunk any more, is told to its reader, and the server goes on", async () => {
     await using service = await TestService.start(app);
