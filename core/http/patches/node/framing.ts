@@ -63,16 +63,19 @@ export class ChunkedFraming implements Framing {
   }
 
   /**
-   * At the end of a read that began within a chunk, and in which the parser found contents of these lengths; undefined where the
-   * read does not show that.
+   * At the end of a read in whose first byte the parser found contents of the lengths `first`, and behind it of `rest`; undefined where
+   * the read does not show where its chunks are. That the first byte is contents, and the second cannot be the end of its chunk, tells
+   * for certain; lengths alone may agree where contents look like chunks.
    */
-  static behind(read: Buffer, lengths: readonly number[]): ChunkedFraming | undefined {
-    const [first] = lengths;
-    if (first === undefined || lengths.length < 2) return undefined;
-    const framing = new ChunkedFraming(first);
+  static behind(read: Buffer, first: readonly number[], rest: readonly number[]): ChunkedFraming | undefined {
+    const [more, ...others] = rest;
+    if (first.length !== 1 || read[1] === CARRIAGE_RETURN || more === undefined || others.length === 0)
+      return undefined;
+    const framing = new ChunkedFraming(1 + more);
     const isWhole = framing.scan(read) === read.length && !framing.isOver;
     const found = framing.#found.filter((_, at) => at % 2 === 1);
-    return isWhole && found.length === lengths.length && found.every((length, at) => length === lengths[at])
+    const told = [1 + more, ...others];
+    return isWhole && found.length === told.length && found.every((length, at) => length === told[at])
       ? framing
       : undefined;
   }

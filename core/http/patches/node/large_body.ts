@@ -211,6 +211,12 @@ class Connection {
     const used = framing.scan(read);
     const rest = used < read.length ? Buffer.from(read.subarray(used)) : undefined;
     this.#parse(read.subarray(0, used), undefined);
+    if (!framing.isOver && this.#request?.complete === true) {
+      // What is behind the body would be taken for a part of it.
+      if (own !== undefined) releaseReadBuffer(own);
+      this.#socket.destroy(new Error("The body ended where its framing does not"));
+      return false;
+    }
     const found = framing.contents(read);
     const contents = own === undefined ? copied(found) : found;
     const isOver = framing.isOver || this.#socket.parser == null;
@@ -222,28 +228,35 @@ class Connection {
     return isGoingOn || isOver;
   }
 
-  /** Lets Node have a read, and looks where in a chunk it ends. */
+  /** Lets Node have a read, its first byte alone, and looks where in a chunk it ends. */
   #seek(read: Buffer, request: IncomingMessage): void {
-    const onBody = this.#socket.parser?.[ON_BODY];
-    const lengths: number[] = [];
-    this.#parse(read, function (bytes) {
-      lengths.push(bytes.length);
-      onBody?.call(this, bytes);
-    });
+    const first = this.#lengthsIn(read.subarray(0, 1));
+    const rest = this.#lengthsIn(read.subarray(1));
     if (request.complete || this.#socket.parser == null) {
       this.#leave();
       return;
     }
-    this.#framing = ChunkedFraming.behind(read, lengths);
+    this.#framing = ChunkedFraming.behind(read, first, rest);
     if (this.#framing === undefined) return;
     while (request.read() !== null);
     this.#own = readBuffer();
   }
 
+  /** Lets Node have bytes, and gives the lengths of the contents that it finds in them. */
+  #lengthsIn(bytes: Buffer): readonly number[] {
+    const onBody = this.#socket.parser?.[ON_BODY];
+    const lengths: number[] = [];
+    this.#parse(bytes, function (found) {
+      lengths.push(found.length);
+      onBody?.call(this, found);
+    });
+    return lengths;
+  }
+
   /** Parsers serve many connections one after the other: each is as it was when it has parsed. */
   #parse(bytes: Buffer, onBody: Parser[typeof ON_BODY]): void {
     const { parser } = this.#socket;
-    if (parser == null) return;
+    if (parser == null || bytes.length === 0) return;
     const own = parser[ON_BODY];
     parser[ON_BODY] = onBody;
     try {
