@@ -41,13 +41,15 @@ function load() {
   const source = readFileSync(filename, "latin1");
   const script = new Script(source, cachedData === undefined ? { filename } : { filename, cachedData });
   if (kept !== undefined && isMainThread && (cachedData === undefined || script.cachedDataRejected)) {
-    const keepOnce = () => {
-      process.removeListener("exit", keepOnce);
-      keep(script, kept);
+    const keepAtExit = (code) => {
+      // A server that could not start has not called much of what servers call.
+      if (!isServer || code === 0) keep(script, kept);
     };
-    setTimeout(keepOnce, KEPT_AFTER_MS).unref();
-    // A server that ends before has not called much of what servers call.
-    if (!isServer) process.once("exit", keepOnce);
+    process.once("exit", keepAtExit);
+    setTimeout(() => {
+      process.removeListener("exit", keepAtExit);
+      keep(script, kept);
+    }, KEPT_AFTER_MS).unref();
   }
   return script.runInThisContext()(createRequire(import.meta.url), import.meta, importLate);
 }
