@@ -37,11 +37,16 @@ export class Backlog {
     this.#places = places;
   }
 
+  /** How many blocks can be added until a run is made of them. */
+  get room(): number {
+    return this.#batch.room;
+  }
+
   async addSegment(number: number, row: Omit<SegmentRow, "live">, blocks: Iterable<IndexedBlock>): Promise<void> {
     const source = this.#sources.push({ kind: "segment", number, position: row.position }) - 1;
     this.#rows.set(number, { ...row, live: 0 });
     for (const { multihash, form, offset, length } of blocks) {
-      if (this.#batch.isFull) await this.flush();
+      if (this.#batch.room === 0) await this.flush();
       this.#batch.add({ multihash, form, offset, length, source });
     }
   }
@@ -109,7 +114,7 @@ export class Backlog {
 
   async #addList(source: number, cids: readonly Uint8Array[]): Promise<void> {
     for (const cid of cids) {
-      if (this.#batch.isFull) await this.flush();
+      if (this.#batch.room === 0) await this.flush();
       this.#batch.add({ ...partsOfCid(cid), offset: 0, length: 0, source });
     }
   }

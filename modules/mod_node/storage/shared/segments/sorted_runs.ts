@@ -39,9 +39,9 @@ export class MentionBatch {
     return this.#count === 0;
   }
 
-  /** Whether it is to be made a run, before anything is added to it. */
-  get isFull(): boolean {
-    return this.#count === MAX_BATCH;
+  /** How many can be added; at 0 it is to be made a run. */
+  get room(): number {
+    return MAX_BATCH - this.#count;
   }
 
   add({ multihash, form, offset, length, source }: Mention): void {
