@@ -4,9 +4,9 @@
  */
 import type { Position, Reached, SegmentId } from "../log.ts";
 import { type IndexedBlock, sectionBytes } from "./index_file.ts";
+import { type Mention, MentionBatch, type MentionRun, mentionsOf, merged } from "./mention_runs.ts";
 import { condemnedKey, partsOfCid } from "./place_changes.ts";
 import type { Place, Places, PlaceWrite, SegmentRow } from "./places.ts";
-import { type Mention, MentionBatch, mentionsOf, merged, type SortedRun } from "./sorted_runs.ts";
 
 /** An entry of the log that says something of blocks. */
 type Source =
@@ -21,7 +21,7 @@ const WRITTEN = 4096;
 export class Backlog {
   readonly #places: Places;
   readonly #batch = new MentionBatch();
-  readonly #runs: SortedRun[] = [];
+  readonly #runs: MentionRun[] = [];
   #chunks = 0;
   readonly #sources: Source[] = [];
   /** By epoch, the entry that decided it. */
@@ -29,7 +29,7 @@ export class Backlog {
   /** Segments that are not among those of the index yet. */
   #rows = new Map<number, SegmentRow>();
   /** What goes into the index: so many entries, in so many runs. */
-  #filled: { readonly sources: number; readonly runs: readonly SortedRun[] } | undefined;
+  #filled: { readonly sources: number; readonly runs: readonly MentionRun[] } | undefined;
   #filling: Filling | undefined;
 
   /** `places` is empty. */
