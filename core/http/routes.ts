@@ -31,8 +31,8 @@ const MAX_REMEMBERED_METHOD = 16;
 const MAX_REMEMBERED = 4096;
 
 /**
- * All routes of the server as one immutable value. Built aside from the mounted apps and swapped in whole; a request
- * keeps the table it began with.
+ * All routes of the server, as they were when it was built: another one takes its place after a change, and a request
+ * keeps the table it began with. Only what matches is remembered in it.
  */
 export class RouteTable {
   readonly #hosts = new Map<string, HostRoutes>();

@@ -81,7 +81,7 @@ export { prefixedStore, prefixedWriter } from "./storage/metadata/prefixed_store
 export { readJsonEntry } from "./storage/metadata/read_entry.ts";
 export type { MetadataStore, MetadataWriter } from "./storage/metadata/store.ts";
 export type { SharedStoreSettings } from "./storage/shared/settings.ts";
-export { Turns } from "./util/async/steps.ts";
+export { TimeSlices } from "./util/async/steps.ts";
 export type { NodeLog } from "./util/log.ts";
 export type { ContentPath, Repo, Resolved };
 

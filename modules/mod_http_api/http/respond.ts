@@ -1,5 +1,5 @@
 /** Turns the result of a command into an HTTP response. */
-import { Lending, retryAfter, Turns } from "modhost/node";
+import { Lending, retryAfter, TimeSlices } from "modhost/node";
 import type { HttpResponse, PooledBody, ResponseFields, ResponseHeaders } from "../../../core/types.ts";
 import { type AnyCall, Bytes, type BytesOptions, Listing } from "../rpc/command.ts";
 import { type Encoder, failureOf } from "../rpc/encodings.ts";
@@ -124,11 +124,11 @@ async function listingAnswer(running: Running, listing: Listing<unknown>): Promi
   if (known !== undefined) return streamed(running, headers, goingOn([...known]), asIs);
   let count = 0;
   const counted = async function* () {
-    const turns = new Turns();
+    const slices = new TimeSlices();
     for await (const page of listing.pages) {
       count += page.length;
       yield page;
-      const turn = turns.due();
+      const turn = slices.due();
       if (turn !== undefined) await turn;
     }
   };
@@ -226,7 +226,7 @@ function streamed<T>(
   let late: string | undefined;
   let waiting = first;
   let previous: T | undefined;
-  const turns = new Turns();
+  const slices = new TimeSlices();
   const end = async () => {
     running.over();
     await source.return?.();
@@ -237,7 +237,7 @@ function streamed<T>(
     [Symbol.asyncIterator]: () => body,
     async next() {
       try {
-        const turn = turns.due();
+        const turn = slices.due();
         if (turn !== undefined) await turn;
         const result = waiting ?? (await source.next());
         waiting = undefined;

@@ -6,7 +6,7 @@ import { CidSet } from "../formats/cid/set.ts";
 import { cidWriter } from "../formats/cid/writer.ts";
 import type { LowLevelNode } from "../low_level_node.ts";
 import { ExternalSortedMap, jsonCodec } from "../storage/external_sorted_map.ts";
-import { Turns } from "../util/async/steps.ts";
+import { TimeSlices } from "../util/async/steps.ts";
 import { NodeError } from "../util/errors.ts";
 import { tellNetwork } from "./add_roots.ts";
 import { type CallOptions, type IpfsPath, listOf, pathText, reading } from "./common.ts";
@@ -289,9 +289,9 @@ async function onDisk(node: LowLevelNode, text: (cid: CID) => string, options: P
   const types = new ExternalSortedMap<Omit<SortedPin, "text">>(node.scratch, jsonCodec());
   const close = () => types.clear();
   try {
-    const turns = new Turns();
+    const slices = new TimeSlices();
     for await (const { cid, ...pin } of list(node, options)) {
-      const stored = types.set(0, text(cid), pin) ?? turns.due();
+      const stored = types.set(0, text(cid), pin) ?? slices.due();
       if (stored !== undefined) await stored;
     }
   } catch (error) {

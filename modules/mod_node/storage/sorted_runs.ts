@@ -2,7 +2,7 @@
 import { type FileHandle, mkdir, mkdtemp, open, rm } from "node:fs/promises";
 import { join } from "node:path";
 import { compareNames } from "../formats/dag_pb/dag_pb.ts";
-import { inSlices, type Steps, sortedSteps, Turns } from "../util/async/steps.ts";
+import { inSlices, type Steps, sortedSteps, TimeSlices } from "../util/async/steps.ts";
 import { isFullDisk } from "./full_disk.ts";
 import { type Record, type Run, RunReader } from "./run_reader.ts";
 
@@ -65,7 +65,7 @@ export class SortedRuns<T> {
       if (await reader.next()) readers.push(reader);
     }
     readers.sort(inTurn);
-    const turns = new Turns();
+    const slices = new TimeSlices();
     let page: T[] = [];
     for (let first = readers[0]; first !== undefined; first = readers[0]) {
       page.push(this.#codec.decode(first.name, first.value));
@@ -75,7 +75,7 @@ export class SortedRuns<T> {
       if (page.length < PAGE) continue;
       yield page;
       page = [];
-      const turn = turns.due();
+      const turn = slices.due();
       if (turn !== undefined) await turn;
     }
     if (page.length > 0) yield page;

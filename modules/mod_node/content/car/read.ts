@@ -1,9 +1,11 @@
 /** Reads archives ("CARv1 specification") as they come: only an incomplete section is held in memory. */
+
 import { CID } from "multiformats/cid";
 import { allocUnsafe, type BufferPool } from "../../storage/blockstore/buffer_pool.ts";
 import { MAX_BLOCK } from "../../storage/blockstore/make_block.ts";
 import type { Block } from "../../storage/blockstore/store.ts";
 import { NodeError } from "../../util/errors.ts";
+import { ownBytes } from "../../util/own_bytes.ts";
 import { readHeader } from "./header.ts";
 
 export interface CarPart {
@@ -30,7 +32,7 @@ export async function* readCar(
     const header = begun ? undefined : whole.shift();
     if (header !== undefined) {
       // A copy: the CIDs of the roots are views of it.
-      const roots = readHeader(header.bytes.slice());
+      const roots = readHeader(ownBytes(header.bytes));
       header.release?.();
       begun = true;
       yield { roots, blocks: whole.map(blockIn) };
@@ -71,7 +73,7 @@ class Sections {
     for (let at = 0; at < bytes.length; ) {
       const next = lengthAt(bytes, at);
       if (next === undefined) {
-        this.#head = bytes.slice(at);
+        this.#head = ownBytes(bytes.subarray(at));
         break;
       }
       const [length, from] = next;
@@ -162,7 +164,7 @@ function blockIn({ bytes, release }: Section): Block {
   if (bytes[0] !== 1 && !isVersion0(bytes)) throw new NodeError("invalid cid version number");
   try {
     const { size } = CID.inspectBytes(bytes);
-    return { cid: CID.decode(bytes.slice(0, size)), bytes: bytes.subarray(size), release };
+    return { cid: CID.decode(ownBytes(bytes.subarray(0, size))), bytes: bytes.subarray(size), release };
   } catch (error) {
     throw new NodeError("unexpected EOF", { cause: error });
   }

@@ -2,12 +2,14 @@
  * Edits a file in place: overwritten leaves keep their length, and new content is appended as a trickle DAG, as in the
  * reference. Memory does not grow with the file.
  */
+
 import type { CID } from "multiformats/cid";
 import { raw } from "../../formats/cid/codecs.ts";
 import { type Chunker, SizeChunker } from "../../formats/unixfs/chunker/chunker.ts";
 import { defaultChunkSize } from "../../formats/unixfs/chunker/parse.ts";
 import type { ModeAndTime, UnixTime } from "../../formats/unixfs/format.ts";
 import { NodeError } from "../../util/errors.ts";
+import { ownBytes } from "../../util/own_bytes.ts";
 import type { ReadBlock } from "../dag/reader.ts";
 import { type BlockSink, type CidSettings, cidOf } from "../unixfs/build.ts";
 import { fillLayer, interior, MAX_LINKS, TRICKLE_REPEAT, trickleTree } from "../unixfs/layout.ts";
@@ -153,7 +155,7 @@ export class FileEditor {
   async #overwrite(node: Open, offset: number, content: ByteReader): Promise<void> {
     const own = node.data?.length ?? 0;
     if (node.data !== undefined && offset < own) {
-      const changed = node.data.slice();
+      const changed = ownBytes(node.data);
       await content.fill(changed.subarray(offset));
       node.data = changed;
     }

@@ -3,7 +3,7 @@ import type { CID } from "multiformats/cid";
 import { CidSet } from "../../formats/cid/set.ts";
 import type { BlockService } from "../../storage/blockstore/block_service.ts";
 import { BufferPool } from "../../storage/blockstore/buffer_pool.ts";
-import { Turns } from "../../util/async/steps.ts";
+import { TimeSlices } from "../../util/async/steps.ts";
 import { NodeError } from "../../util/errors.ts";
 import { nodeReader } from "../dag/reader.ts";
 import { type WalkOptions, walkPages } from "../dag/walk.ts";
@@ -91,9 +91,9 @@ export async function markPinned(
   marking: Marking,
 ): Promise<string[]> {
   const errors: string[] = [];
-  const turns = new Turns();
+  const slices = new TimeSlices();
   for await (const root of pins.list("recursive")) {
-    const turn = turns.due();
+    const turn = slices.due();
     if (turn !== undefined) await turn;
     try {
       for await (const _ of cidsBelow(root, { read, seen: kept, ...marking }));

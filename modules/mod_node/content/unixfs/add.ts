@@ -3,7 +3,7 @@ import { tmpdir } from "node:os";
 import type { ModeAndTime } from "../../formats/unixfs/format.ts";
 import { AbortableSources } from "../../util/async/abortable.ts";
 import { readUpTo } from "../../util/async/read_all.ts";
-import { Turns } from "../../util/async/steps.ts";
+import { TimeSlices } from "../../util/async/steps.ts";
 import { NodeError } from "../../util/errors.ts";
 import type { BlockSink, Built } from "./build.ts";
 import type { DirectorySettings } from "./directory.ts";
@@ -81,11 +81,11 @@ export async function* addTree(
   }
 
   // Small files come many at once, and wait for nothing.
-  const turns = new Turns();
+  const slices = new TimeSlices();
   const sources = new AbortableSources(signal);
   try {
     for await (const entry of sources.read(entries)) {
-      const turn = turns.due();
+      const turn = slices.due();
       if (turn !== undefined) await turn;
       requireEntry(entry, settings);
       const slash = entry.path.indexOf("/");

@@ -4,7 +4,7 @@ import { dagPb } from "../../formats/cid/codecs.ts";
 import type { PbLink } from "../../formats/dag_pb/dag_pb.ts";
 import { type UnixfsType, unixfsTypes } from "../../formats/unixfs/format.ts";
 import { mapConcurrent } from "../../util/async/map_concurrent.ts";
-import { Turns } from "../../util/async/steps.ts";
+import { TimeSlices } from "../../util/async/steps.ts";
 import type { ReadBlock } from "../dag/reader.ts";
 import { fileSize, type UnixfsNode, unixfsNode } from "./node.ts";
 
@@ -39,10 +39,10 @@ export async function* described<T>(
   read: ReadBlock,
   describing: Describing<T>,
 ): AsyncGenerator<readonly T[], void, undefined> {
-  const turns = new Turns();
+  const slices = new TimeSlices();
   for await (const page of links) {
     for (let at = 0; at < page.length; at += PAGE_LINKS) {
-      const turn = turns.due();
+      const turn = slices.due();
       if (turn !== undefined) await turn;
       const some = at === 0 && page.length <= PAGE_LINKS ? page : page.slice(at, at + PAGE_LINKS);
       const made = describedNow(some, read, describing);

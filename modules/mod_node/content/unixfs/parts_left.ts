@@ -10,8 +10,10 @@ import { type ReadBlock, readSoon } from "../dag/reader.ts";
 import { isSized, partOfFile, type UnixfsNode, unixfsNode } from "./node.ts";
 
 /**
- * Blocks that are read ahead: eight, or more small ones up to a number of bytes, since every request to a peer costs a
- * round trip; more of what comes quickly from far away. Half of them are enough for two large messages of a peer near by. Of large blocks that the system has in memory it is one: the processor still has its bytes when they are sent.
+ * What is read ahead, since every request to a peer costs a round trip: `blocks` blocks, and of small ones as many more as make
+ * `bytes`, up to `maxBlocks`; several times as much of what comes quickly from far away (`Readahead.reach`). Half of it fills two
+ * large messages of a peer near by, so that the other half can be on its way. Of large blocks that the system has in memory only
+ * one is read ahead: the processor still has its bytes when they are sent.
  */
 const READAHEAD = { blocks: 8, bytes: 4 * 1024 * 1024, maxBlocks: 256 };
 /** Part of these that are requested together, once as many have come: neighbours in the store are then read in one go. */

@@ -1,5 +1,7 @@
 /** CIDs of links are views of their block: as long as one is used, all of the block is in memory. */
+
 import type { CID } from "multiformats/cid";
+import { ownBytes } from "../../util/own_bytes.ts";
 import { castCid } from "./text.ts";
 
 /** Bytes of a buffer that a CID may keep in memory. */
@@ -16,7 +18,7 @@ interface Pool {
 export const isLarge = ({ buffer }: Uint8Array): boolean => buffer.byteLength > MAX_VIEWED_BYTES;
 
 /** A CID that keeps no large block in memory. */
-export const detachedCid = (cid: CID): CID => (isLarge(cid.multihash.bytes) ? castCid(cid.bytes.slice()) : cid);
+export const detachedCid = (cid: CID): CID => (isLarge(cid.multihash.bytes) ? castCid(ownBytes(cid.bytes)) : cid);
 
 /** The links of a block, as they may be used once its buffer is released to the pool, which keeps no large one for them. */
 export function lasting(links: readonly CID[], block: Uint8Array, pool: Pool | undefined): readonly CID[] {

@@ -9,6 +9,7 @@ import { type BufferPool, MIN_POOLED_BYTES } from "../../storage/blockstore/buff
 import type { Block } from "../../storage/blockstore/store.ts";
 import { WeightedSemaphore } from "../../util/async/weighted_semaphore.ts";
 import type { NodeLog } from "../../util/log.ts";
+import { ownBytes } from "../../util/own_bytes.ts";
 import type { BitswapPeer } from "./bitswap_peer.ts";
 import { BlockSizes } from "./block_sizes.ts";
 import { copyCid, keyOf, keyOfCid } from "./keys.ts";
@@ -114,13 +115,13 @@ export class DecisionEngine {
     if (cancel) {
       if (known !== undefined) this.#remove(peer, wantlist, known);
     } else if (!this.#serves()) {
-      if (sendDontHave) peer.queue.addPresence(key, { cid: cid.slice(), have: false });
+      if (sendDontHave) peer.queue.addPresence(key, { cid: ownBytes(cid), have: false });
     } else if (known !== undefined) {
       wantlist.update(known, { priority, wantBlock: !have, sendDontHave });
       if (known.state === "waiting") this.#check(peer, wantlist, known);
     } else if (wantlist.size >= this.#maxWantsPerPeer) {
       this.sent.refused += 1;
-      if (sendDontHave) peer.queue.addPresence(key, { cid: cid.slice(), have: false });
+      if (sendDontHave) peer.queue.addPresence(key, { cid: ownBytes(cid), have: false });
     } else {
       const [size, state] = [undefined, "waiting"] as const;
       const want: PeerWant = { key, cid: copyCid(cid), priority, wantBlock: !have, sendDontHave, size, state };

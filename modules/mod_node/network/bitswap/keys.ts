@@ -1,8 +1,10 @@
 /** Keys of blocks here: their multihash as text, whichever form of the CID a peer uses. */
+
 import { CID } from "multiformats/cid";
 import { hashCoded, identity } from "../../formats/cid/hashes.ts";
 import { varintLength, writeVarint } from "../../formats/protobuf/varint.ts";
 import { NodeError } from "../../util/errors.ts";
+import { ownBytes } from "../../util/own_bytes.ts";
 import type { WireBlock } from "./message.ts";
 
 const textOf = (bytes: Uint8Array): string =>
@@ -101,5 +103,5 @@ function requireLength(cid: Uint8Array): void {
 /** A CID with bytes of its own: it keeps no message in memory. @throws Error for bytes that are no CID */
 export function copyCid(bytes: Uint8Array): CID {
   requireLength(bytes);
-  return CID.decode(bytes.slice());
+  return CID.decode(ownBytes(bytes));
 }

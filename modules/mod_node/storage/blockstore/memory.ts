@@ -2,6 +2,7 @@ import { setImmediate as nextTurn } from "node:timers/promises";
 import { CID } from "multiformats/cid";
 import { matches } from "../../formats/cid/hashes.ts";
 import { failure } from "../../util/errors.ts";
+import { ownBytes } from "../../util/own_bytes.ts";
 import type { Block, BlockStore, PutOptions } from "./store.ts";
 
 interface MemoryBlock {
@@ -46,7 +47,7 @@ class MemoryBlocks implements BlockStore {
       this.#blocks.set(key, block);
       if (block.forms.has(cid.toString())) continue;
       // Decoded anew: the CID may be a view of something large.
-      block.forms.set(cid.toString(), CID.decode(cid.bytes.slice()));
+      block.forms.set(cid.toString(), CID.decode(ownBytes(cid.bytes)));
       this.#forms += 1;
       onNew?.(cid);
     }

@@ -33,7 +33,7 @@ function giveSlice(): void {
 }
 
 /** For work that goes on and on without waiting for anything: it gives the event loop a turn after every few milliseconds. */
-export class Turns {
+export class TimeSlices {
   #until = performance.now() + SLICE_MS;
 
   /** Undefined while there is time; otherwise to be awaited, which takes a turn. */
@@ -49,10 +49,10 @@ export class Turns {
 
 /** A turn of the event loop after every few milliseconds. */
 export async function inSlices<T>(steps: Steps<T>): Promise<T> {
-  for (const turns = new Turns(); ; ) {
+  for (const slices = new TimeSlices(); ; ) {
     const next = steps.next();
     if (next.done === true) return next.value;
-    const turn = turns.due();
+    const turn = slices.due();
     if (turn !== undefined) await turn;
   }
 }

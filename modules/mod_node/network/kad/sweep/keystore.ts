@@ -2,8 +2,10 @@
  * The keys that are announced again and again, by region, on disk. They are collected anew for each cycle; what is added
  * meanwhile joins them. The store is of one host: hosts of a shared store have the keys of their shares.
  */
+
 import { pagedRange } from "../../../storage/metadata/paged_range.ts";
 import type { MetadataStore } from "../../../storage/metadata/store.ts";
+import { ownBytes } from "../../../util/own_bytes.ts";
 import { bitOf, isWithin, kadIdOf, type Placed, type Prefix, prefixesBelow } from "./keyspace.ts";
 
 /** A block whose provider records are to be kept. */
@@ -268,6 +270,6 @@ function packed(multihashes: readonly Uint8Array[]): Uint8Array {
 
 function* unpacked(bytes: Uint8Array): Generator<Uint8Array, void, undefined> {
   for (let at = 0; at < bytes.length; at += 1 + (bytes[at] as number)) {
-    yield bytes.slice(at + 1, at + 1 + (bytes[at] as number));
+    yield ownBytes(bytes.subarray(at + 1, at + 1 + (bytes[at] as number)));
   }
 }

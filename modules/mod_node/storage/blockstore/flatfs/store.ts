@@ -9,6 +9,7 @@ import { mapConcurrent } from "../../../util/async/map_concurrent.ts";
 import { SharedLock } from "../../../util/async/shared_lock.ts";
 import { WeightedSemaphore } from "../../../util/async/weighted_semaphore.ts";
 import { failure, NodeError } from "../../../util/errors.ts";
+import { ownBytes } from "../../../util/own_bytes.ts";
 import { writeAtomically } from "../../repo/atomic_file.ts";
 import { BufferPool } from "../buffer_pool.ts";
 import { type Block, type BlockStore, type HeldFiles, MAX_READING_BYTES, type PutOptions } from "../store.ts";
@@ -338,4 +339,4 @@ class Flatfs implements BlockStore {
 }
 
 /** A copy when the owner reuses the bytes. */
-const bytesOf = ({ bytes, release }: PendingBlock): Uint8Array => (release === undefined ? bytes : bytes.slice());
+const bytesOf = ({ bytes, release }: PendingBlock): Uint8Array => (release === undefined ? bytes : ownBytes(bytes));

@@ -1,9 +1,11 @@
 /** Reads blocks whose places are known: coalesced, checked, and those that many ask for kept for a moment. */
+
 import type { CID } from "multiformats/cid";
 import { dagPb } from "../../../formats/cid/codecs.ts";
 import { matches } from "../../../formats/cid/hashes.ts";
 import { NODE_LINKS_TAG } from "../../../formats/dag_pb/field_numbers.ts";
 import { failure } from "../../../util/errors.ts";
+import { ownBytes } from "../../../util/own_bytes.ts";
 import { BufferPool } from "../buffer_pool.ts";
 import type { Span } from "../store.ts";
 import { CheckedBlocks } from "./checked_blocks.ts";
@@ -177,4 +179,4 @@ const isSmall = ({ length }: BytesLocation): boolean => length <= MAX_RECENT_SMA
 
 /** Data that is not in the file yet; a copy when the owner reuses the bytes. */
 const unwrittenBytes = (bytes: Uint8Array, { release }: BytesLocation): Uint8Array =>
-  release === undefined ? bytes : bytes.slice();
+  release === undefined ? bytes : ownBytes(bytes);

@@ -3,7 +3,7 @@
  * removed.
  */
 
-import { Turns } from "../../../util/async/steps.ts";
+import { TimeSlices } from "../../../util/async/steps.ts";
 import type { SegmentFiles } from "./files.ts";
 import {
   cidOf,
@@ -105,9 +105,9 @@ async function copyUsed(parts: CompactionDeps, segment: number): Promise<readonl
     const copy = (found: FoundSection) => copySection(parts, found, { segment, oldest });
     const reader = new SectionReader(file, segmentHeader.length, length, { withData: true });
     let isWhole = true;
-    const turns = new Turns();
+    const slices = new TimeSlices();
     for (let found = await reader.next(); found !== undefined && isWhole; found = await reader.next()) {
-      const turn = turns.due();
+      const turn = slices.due();
       if (turn !== undefined) await turn;
       isWhole = !isRecord(found) || (await isIntact(found));
       if (isWhole) await copy(found);

@@ -16,6 +16,7 @@ import type { CID } from "multiformats/cid";
 import { decode as decodeDigest } from "multiformats/hashes/digest";
 import { dagPb } from "../../../formats/cid/codecs.ts";
 import { makeCid } from "../../../formats/cid/make.ts";
+import { ownBytes } from "../../../util/own_bytes.ts";
 
 /** Where the bytes of a block are, as far as readers care. */
 export interface BytesLocation {
@@ -227,7 +228,7 @@ export function readRecord(section: Section): Statement[] | undefined {
   const statements: Statement[] = [];
   while (read.at < multihash.length) {
     const length = read.next();
-    const hash = multihash.slice(read.at, (read.at += length));
+    const hash = ownBytes(multihash.subarray(read.at, (read.at += length)));
     if (length > MAX_MULTIHASH || decodeDigest(hash).code === 0) throw new Error("no block has this multihash");
     const count = read.next();
     if (count > multihash.length - read.at) throw new Error("a record is cut off");

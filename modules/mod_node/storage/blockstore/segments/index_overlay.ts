@@ -1,6 +1,6 @@
 /** What is stored according to the whole log: the index, and over it what is not in the index yet. */
 
-import { Turns } from "../../../util/async/steps.ts";
+import { TimeSlices } from "../../../util/async/steps.ts";
 import { type BlockLocation, keyOf, offsetAt, type Position, segmentAt } from "./format.ts";
 import type { SegmentIndex, State, Stored, Usage } from "./segment_index.ts";
 import { unused } from "./segment_index.ts";
@@ -191,10 +191,10 @@ export class IndexOverlay {
     }
     const blocks: PendingEntry[] = [];
     let count = this.#state.blocks;
-    const turns = new Turns();
+    const slices = new TimeSlices();
     // What is put meanwhile lies behind `position`.
     for (const latest of this.#pending.values()) {
-      const turn = turns.due();
+      const turn = slices.due();
       if (turn !== undefined) await turn;
       const entry = before(latest, position);
       if (entry === undefined) continue;

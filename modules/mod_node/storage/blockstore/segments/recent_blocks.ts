@@ -1,5 +1,7 @@
 /** Blocks that were read a moment ago and are small: what is asked for again and again is not read from the disk each time. */
+
 import type { CID } from "multiformats/cid";
+import { ownBytes } from "../../../util/own_bytes.ts";
 import { type BytesLocation, type Position, positionAt } from "./format.ts";
 
 interface RecentBlock {
@@ -31,8 +33,8 @@ export class RecentBlocks {
     const position = positionOf(location);
     this.#drop(position);
     // A part of a larger array would keep all of that; so would a view of a link that a CID may be.
-    const own = bytes.length === bytes.buffer.byteLength ? bytes : bytes.slice();
-    this.#blocks.set(position, { multihash: multihash.bytes.slice(), bytes: own, read: performance.now() });
+    const own = bytes.length === bytes.buffer.byteLength ? bytes : ownBytes(bytes);
+    this.#blocks.set(position, { multihash: ownBytes(multihash.bytes), bytes: own, read: performance.now() });
     this.#bytes += heldBy(own);
     for (const oldest of this.#blocks.keys()) {
       if (this.#bytes <= MAX_BYTES) break;

@@ -1,5 +1,7 @@
 /** Brings what a segment says into the index, and sets aside what in it is damaged. */
+
 import { hashCoded } from "../../../formats/cid/hashes.ts";
+import { ownBytes } from "../../../util/own_bytes.ts";
 import { sizeText } from "../../../util/size.ts";
 import type { SegmentFile, SegmentFiles } from "./files.ts";
 import { cidOf, isRecord, nameOf, positionAt, readRecord, type Statement, segmentHeader } from "./format.ts";
@@ -151,7 +153,12 @@ function applySection(
     const old = overlay.find(found.multihash);
     const forms = old?.forms.includes(form) ? old.forms : [...(old?.forms ?? []), form];
     // A copy: the view would keep much more alive.
-    overlay.set(found.multihash.slice(), old, { forms, location: { segment, offset, length, headLength: head } }, end);
+    overlay.set(
+      ownBytes(found.multihash),
+      old,
+      { forms, location: { segment, offset, length, headLength: head } },
+      end,
+    );
     return;
   }
   overlay.addRecord(

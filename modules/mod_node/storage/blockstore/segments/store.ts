@@ -3,6 +3,7 @@ import { setImmediate as nextTurn } from "node:timers/promises";
 import type { CID } from "multiformats/cid";
 import { identity } from "../../../formats/cid/hashes.ts";
 import { failure, NodeError } from "../../../util/errors.ts";
+import { ownBytes } from "../../../util/own_bytes.ts";
 import type { MakeRoom } from "../../disk_reserve.ts";
 import { CommitFailed } from "../../lmdb/open.ts";
 import type { BufferPool } from "../buffer_pool.ts";
@@ -185,7 +186,7 @@ export class SegmentStore implements BlockStore {
       const forms = (changed.get(keyOf(bytes)) ?? this.#overlay.find(bytes))?.forms ?? [];
       const form = formOf(cid);
       if (!forms.includes(form)) return false;
-      changed.set(keyOf(bytes), { multihash: bytes.slice(), forms: forms.filter((other) => other !== form) });
+      changed.set(keyOf(bytes), { multihash: ownBytes(bytes), forms: forms.filter((other) => other !== form) });
       return true;
     });
     this.#recordForms([...changed.values()]);
@@ -197,7 +198,7 @@ export class SegmentStore implements BlockStore {
   async forms({ multihash }: CID): Promise<readonly CID[]> {
     this.#mustBeOpen();
     const { bytes } = multihash;
-    return (this.#overlay.find(bytes)?.forms ?? []).map((form) => cidOf(form, bytes.slice()));
+    return (this.#overlay.find(bytes)?.forms ?? []).map((form) => cidOf(form, ownBytes(bytes)));
   }
 
   async *keys(): AsyncGenerator<CID> {
@@ -300,7 +301,7 @@ export class SegmentStore implements BlockStore {
     }
     if (stored !== undefined) {
       if (stored.forms.length >= MAX_FORMS) throw new NodeError(`${cid} cannot be stored: it has too many other forms`);
-      this.#recordForms([{ multihash: multihash.bytes.slice(), forms: [...stored.forms, form] }]);
+      this.#recordForms([{ multihash: ownBytes(multihash.bytes), forms: [...stored.forms, form] }]);
       release?.();
       return true;
     }

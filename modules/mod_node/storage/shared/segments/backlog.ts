@@ -4,9 +4,9 @@
  */
 import type { Position, Reached, SegmentId } from "../log.ts";
 import { type IndexedBlock, sectionBytes } from "./index_file.ts";
+import { type Mention, MentionBatch, type MentionRun, mentionsOf, merged } from "./mention_runs.ts";
 import { condemnedKey, partsOfCid } from "./place_changes.ts";
 import type { Place, Places, PlaceWrite, SegmentRow } from "./places.ts";
-import { type Mention, MentionBatch, mentionsOf, merged, type SortedRun } from "./sorted_runs.ts";
 
 /** An entry of the log that says something of blocks. */
 type Source =
@@ -21,7 +21,7 @@ const WRITTEN = 4096;
 export class Backlog {
   readonly #places: Places;
   readonly #batch = new MentionBatch();
-  readonly #runs: SortedRun[] = [];
+  readonly #runs: MentionRun[] = [];
   #chunks = 0;
   readonly #sources: Source[] = [];
   /** By epoch, the entry that decided it. */
@@ -29,7 +29,7 @@ export class Backlog {
   /** Segments that are not among those of the index yet. */
   #rows = new Map<number, SegmentRow>();
   /** What goes into the index: so many entries, in so many runs. */
-  #filled: { readonly sources: number; readonly runs: readonly SortedRun[] } | undefined;
+  #filled: { readonly sources: number; readonly runs: readonly MentionRun[] } | undefined;
   #filling: Filling | undefined;
 
   /** `places` is empty. */
@@ -37,11 +37,16 @@ export class Backlog {
     this.#places = places;
   }
 
+  /** How many blocks can be added until a run is made of them. */
+  get room(): number {
+    return this.#batch.room;
+  }
+
   async addSegment(number: number, row: Omit<SegmentRow, "live">, blocks: Iterable<IndexedBlock>): Promise<void> {
     const source = this.#sources.push({ kind: "segment", number, position: row.position }) - 1;
     this.#rows.set(number, { ...row, live: 0 });
     for (const { multihash, form, offset, length } of blocks) {
-      if (this.#batch.isFull) await this.flush();
+      if (this.#batch.room === 0) await this.flush();
       this.#batch.add({ multihash, form, offset, length, source });
     }
   }
@@ -109,7 +114,7 @@ export class Backlog {
 
   async #addList(source: number, cids: readonly Uint8Array[]): Promise<void> {
     for (const cid of cids) {
-      if (this.#batch.isFull) await this.flush();
+      if (this.#batch.room === 0) await this.flush();
       this.#batch.add({ ...partsOfCid(cid), offset: 0, length: 0, source });
     }
   }

@@ -1,7 +1,9 @@
 /** Lists of blocks in entries of the log: in the entry itself, or as an object where they are many. */
+
 import { hash } from "node:crypto";
 import { CID } from "multiformats/cid";
 import { failure } from "../../../util/errors.ts";
+import { ownBytes } from "../../../util/own_bytes.ts";
 import { Varints, varints } from "../../blockstore/segments/format.ts";
 import type { BlockList, SegmentId } from "../log.ts";
 import type { ObjectStore } from "../s3/objects.ts";
@@ -18,7 +20,7 @@ export async function writeBlockList(
   newId: () => SegmentId,
 ): Promise<BlockList> {
   const listed: Uint8Array[] = [];
-  for await (const { bytes } of cids) listed.push(bytes.slice());
+  for await (const { bytes } of cids) listed.push(ownBytes(bytes));
   listed.sort(Buffer.compare);
   if (listed.length <= MAX_INLINE_CIDS) return { cids: listed };
   const bytes = Buffer.concat(listed.flatMap((cid) => [varints([cid.length]), cid]));

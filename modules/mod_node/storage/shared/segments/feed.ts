@@ -10,6 +10,7 @@ import { ExpectedSegments, segmentsOf } from "./expected_segments.ts";
 import { type IndexedBlock, isOfWhole } from "./index_file.ts";
 import { IndexLoads } from "./index_loads.ts";
 import { Milestone } from "./milestone.ts";
+import { note } from "./noting.ts";
 import type { SegmentNumbers } from "./numbers.ts";
 import { cidOfCondemned, PlaceChanges } from "./place_changes.ts";
 import type { Place, Places } from "./places.ts";
@@ -41,6 +42,8 @@ interface Step {
 /** An empty index on its way. */
 interface Making {
   readonly backlog: Backlog;
+  /** How many of the steps that are to come are in the backlog already. */
+  noted: number;
   /** What was in the backlog when the index began to be filled from it: how many steps, and what they lead to. */
   steps: number;
   reached: Reached;
@@ -240,42 +243,42 @@ export class PlaceFeed implements Applier {
     await this.#deps.places.clear();
     const backlog = new Backlog(this.#deps.places);
     const reached = this.#deps.places.state;
-    this.#making = { backlog, steps: 0, reached, replaced: new Set(), state: "collecting", later: [] };
+    this.#making = { backlog, noted: 0, steps: 0, reached, replaced: new Set(), state: "collecting", later: [] };
   }
 
-  /** Steps come into the backlog. */
+  /** The first of these come into the backlog. After an error, what came there before it stays, and is not taken again. */
   async #collect(making: Making): Promise<void> {
     const { backlog } = making;
-    let taken = 0;
     const here = this.#steps.length;
-    for (let step = this.#steps[0]; step?.commit !== undefined && taken < here; step = this.#steps[taken]) {
-      this.#loads.ahead(this.#steps, taken);
-      for (const entry of step.commit.entries) await this.#note(backlog, entry, step.commit);
-      taken += 1;
-    }
+    // What could not be written when it was noted.
     await backlog.flush();
-    const steps = this.#steps.splice(0, taken);
+    try {
+      while (making.noted < here) {
+        const commit = this.#steps[making.noted]?.commit;
+        if (commit === undefined || (making.noted > 0 && backlog.room < blocksOf(commit))) break;
+        this.#loads.ahead(this.#steps, making.noted);
+        await note(commit, backlog, { ...this.#deps, blocksOf: (segment) => this.#loads.blocksOf(segment) });
+        for (const segment of commit.entries.flatMap(segmentsOf)) this.#loads.drop(segment);
+        making.noted += 1;
+      }
+    } finally {
+      await backlog.flush();
+      this.#collected(making);
+    }
+  }
+
+  /** Steps that are in the backlog are done. */
+  #collected(making: Making): void {
+    const steps = this.#steps.splice(0, making.noted);
+    making.noted = 0;
     if (making.state !== "collecting") making.later.push(...steps);
     else {
-      making.steps += taken;
+      making.steps += steps.length;
       const last = steps.at(-1)?.commit;
       if (last !== undefined) making.reached = { position: last.position, commit: last.id };
       for (const id of replacedBy(entriesOf(steps))) making.replaced.add(id);
     }
     this.#found(steps);
-  }
-
-  async #note(backlog: Backlog, entry: Entry, { position }: Commit): Promise<void> {
-    for (const segment of segmentsOf(entry)) {
-      const { id, bytes, blocks } = segment;
-      const found = await this.#loads.blocksOf(segment);
-      const row = { id, bytes, blocks, position, isWhole: isOfWhole(segment, found) };
-      await backlog.addSegment(this.#deps.numbers.of(id), row, found);
-      this.#loads.drop(segment);
-    }
-    if (entry.kind === "condemned")
-      await backlog.addCondemned(entry.epoch, Math.min(entry.upTo, position), await this.#deps.readList(entry.list));
-    if (entry.kind === "removed") await backlog.addRemoved(entry.epoch, await this.#deps.readList(entry.rescued));
   }
 
   /** A part of the backlog comes into the index. */
@@ -381,6 +384,10 @@ export class PlaceFeed implements Applier {
 }
 
 const entriesOf = (steps: readonly Step[]): Entry[] => steps.flatMap(({ commit }) => commit?.entries ?? []);
+
+/** Of the segments that it brings. */
+const blocksOf = ({ entries }: Commit): number =>
+  entries.flatMap(segmentsOf).reduce((sum, { blocks }) => sum + blocks, 0);
 
 const replacedBy = (entries: readonly Entry[]): SegmentId[] =>
   entries.flatMap((entry) => (entry.kind === "replaced" ? entry.segments : []));

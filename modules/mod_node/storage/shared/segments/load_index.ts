@@ -1,5 +1,7 @@
 /** Reads the index of a segment: from the log, its own object, or the CAR file itself. */
+
 import { readUpTo } from "../../../util/async/read_all.ts";
+import { ownBytes } from "../../../util/own_bytes.ts";
 import { segmentHeader } from "../../blockstore/segments/format.ts";
 import { SectionReader } from "../../blockstore/segments/section_reader.ts";
 import type { Notice } from "../../lmdb/open.ts";
@@ -54,7 +56,7 @@ async function blocksOfCar(
   try {
     for (let found = await reader.next(); found !== undefined; found = await reader.next()) {
       const { multihash, form, offset, length } = found;
-      blocks.push({ multihash: multihash.slice(), form, offset, length });
+      blocks.push({ multihash: ownBytes(multihash), form, offset, length });
     }
   } catch (error) {
     if (!isLost(error)) throw error;

@@ -5,7 +5,7 @@ import type { MakeRoom } from "../../disk_reserve.ts";
 import { type Environment, EnvironmentDamaged, type Notice, openEnvironment, type Table } from "../../lmdb/open.ts";
 import type { Position, Reached, SegmentId } from "../log.ts";
 import type { IndexedBlock } from "./index_file.ts";
-import type { ChunkTable } from "./sorted_runs.ts";
+import type { ChunkTable } from "./mention_runs.ts";
 
 /** Where the bytes of one form of a multihash are. */
 export interface Place {
@@ -118,7 +118,7 @@ export class Places {
     );
   }
 
-  /** See `sorted_runs.ts`. */
+  /** See `mention_runs.ts`. */
   readonly chunks: ChunkTable = {
     view: (chunk) => {
       const value = this.#chunks.getBinaryFast(numberKey(chunk));

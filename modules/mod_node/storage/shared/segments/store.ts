@@ -2,6 +2,7 @@ import type { CID } from "multiformats/cid";
 import { identity } from "../../../formats/cid/hashes.ts";
 import { settledWithin } from "../../../util/async/within.ts";
 import { failure, NodeError } from "../../../util/errors.ts";
+import { ownBytes } from "../../../util/own_bytes.ts";
 import type { BufferPool } from "../../blockstore/buffer_pool.ts";
 import { BlockReader } from "../../blockstore/segments/block_reader.ts";
 import { type BytesLocation, cidOf, formOf, keyOf, MAX_MULTIHASH } from "../../blockstore/segments/format.ts";
@@ -141,7 +142,7 @@ export class SharedBlocks implements BlockStore {
 
   async forms({ multihash }: CID): Promise<readonly CID[]> {
     this.#mustBeOpen();
-    const bytes = multihash.bytes.slice();
+    const bytes = ownBytes(multihash.bytes);
     if (this.#formsOf(bytes).length === 0) await this.#hear();
     return this.#cidsOf(bytes);
   }

@@ -80,6 +80,25 @@ test("what the well-kept library writes is imported, however it is cut into piec
   }
 });
 
+test("pieces may be Buffers whose memory serves again", async () => {
+  const blocks = await tree();
+  const car = await written([rootOf(blocks)], blocks);
+  for (const size of [1, 7, 1000]) {
+    const memory = Buffer.alloc(size);
+    const reused = async function* () {
+      for (let at = 0; at < car.length; at += size) {
+        const piece = memory.subarray(0, Math.min(size, car.length - at));
+        piece.set(car.subarray(at, at + piece.length));
+        yield piece;
+      }
+    };
+    const node = emptyNode();
+    assert.deepEqual((await importCar(node, reused())).map(String), [String(rootOf(blocks))]);
+    for (const { cid, bytes } of blocks)
+      assert.ok(Buffer.from(bytes).equals((await node.find(cid)) ?? Buffer.alloc(0)), `${cid}`);
+  }
+});
+
 test("an archive that is cut anywhere is refused, and nothing that is wrong was stored", async () => {
   const blocks = (await tree()).filter(({ bytes }) => bytes.length < 1000);
   const car = await written([rootOf(blocks)], blocks);

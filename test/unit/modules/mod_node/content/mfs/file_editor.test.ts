@@ -101,6 +101,16 @@ test("what the reference refuses or spoils is written right: a raw block that gr
   }
 });
 
+test("a change leaves the block alone that the file was, also one whose bytes are a Buffer", async () => {
+  const place = new Place();
+  const bytes = content(100, 0);
+  const cid = CID.createV1(0x55, await multihash(sha256, bytes));
+  await place.blocks.put([{ cid, bytes }]);
+  await place.cp(cid, "/f");
+  await place.write("/f", "changed", { offset: 10 });
+  assert.deepEqual(await place.store.get(cid), content(100, 0));
+});
+
 test("a file changed at many places holds what was written", async () => {
   const place = new Place();
   let expected: Buffer = Buffer.alloc(0);

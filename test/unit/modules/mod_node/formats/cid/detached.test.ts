@@ -1,9 +1,9 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { lasting } from "#node/formats/cid/detached.ts";
+import { detachedCid, lasting } from "#node/formats/cid/detached.ts";
 import { castCid } from "#node/formats/cid/text.ts";
 import { BufferPool } from "#node/storage/blockstore/buffer_pool.ts";
-import { samples } from "#test/unit/modules/mod_node/storage/blockstore/samples.ts";
+import { sample, samples } from "#test/unit/modules/mod_node/storage/blockstore/samples.ts";
 
 for (const count of [1, 100]) {
   test(`${count} links of a large block outlast its buffer, and keep little more than themselves in memory`, () => {
@@ -20,5 +20,21 @@ for (const count of [1, 100]) {
     block.fill(0);
     assert.deepEqual(kept.map(String), cids.map(String));
     for (const { bytes } of kept) assert.ok(bytes.buffer.byteLength <= Math.min(512, count * bytes.length));
+  });
+}
+
+const kinds: readonly (readonly [string, (length: number) => Uint8Array])[] = [
+  ["an array", (length) => new Uint8Array(length)],
+  ["a Buffer", (length) => Buffer.alloc(length)],
+];
+for (const [kind, make] of kinds) {
+  test(`a CID out of a large block that is ${kind} is detached from it`, () => {
+    const { cid } = sample(1);
+    const block = make(256 * 1024);
+    block.set(cid.bytes, 10);
+    const detached = detachedCid(castCid(block.subarray(10, 10 + cid.bytes.length)));
+    block.fill(0);
+    assert.equal(String(detached), String(cid));
+    assert.equal(detached.bytes.buffer.byteLength, cid.bytes.length);
   });
 }

@@ -171,6 +171,14 @@ suite("keys", () => {
     }
   });
 
+  test("a CID that is wanted outlasts the message, also one in a Buffer", () => {
+    const multihash = `1220${"ab".repeat(32)}`;
+    const message = Buffer.from(`0155${multihash}`, "hex");
+    const cid = copyCid(message);
+    message.fill(0);
+    assert.equal(Buffer.from(cid.multihash.bytes).toString("hex"), multihash);
+  });
+
   test("a CID that is too long is refused", () => {
     assert.throws(() => copyCid(Buffer.concat([Buffer.from("015500e807", "hex"), Buffer.alloc(1000)])), /too long/);
     assert.throws(() => copyCid(Buffer.from("zz")));

@@ -3,6 +3,7 @@ import assert from "node:assert/strict";
 import { type TestContext, test } from "node:test";
 import { CID } from "multiformats/cid";
 import { hashNamed, sha256 } from "#node/formats/cid/hashes.ts";
+import { castCid } from "#node/formats/cid/text.ts";
 import type { BlockStore } from "#node/storage/blockstore/store.ts";
 import { as, contents, contentsOf, dagPb, hashedWith, keysOf, legacy, noise, raw, sample, samples } from "./samples.ts";
 
@@ -34,6 +35,33 @@ export function blockContract(name: string, open: (test: TestContext) => Promise
     }
     assert.deepEqual(await contents(store), contentsOf(blocks));
   });
+
+  each("forms are known when the memory of their CIDs serves again, also that of a Buffer", async (store) => {
+    const { cid, bytes } = sample(7);
+    const forms = [cid, as(cid, dagPb)];
+    const lent = forms.map((form) => Buffer.from(form.bytes));
+    for (const each of lent) await store.put([{ cid: castCid(each), bytes }]);
+    const told = await store.forms(cid);
+    await store.sync();
+    for (const each of lent) each.fill(0);
+    // By their multihashes: their text may have been made before.
+    const texts = (cids: readonly CID[]) => cids.map((each) => String(as(each, each.code))).sort();
+    for (const known of [told, await store.forms(cid)]) assert.deepEqual(texts(known), texts(forms));
+  });
+
+  each(
+    "a block that is not written yet is given as a copy where its memory serves again, also that of a Buffer",
+    async (store) => {
+      const { cid, bytes } = sample(8);
+      const lent = Buffer.from(bytes);
+      let isReleased = false;
+      await store.put([{ cid, bytes: lent, release: () => void (isReleased = true) }]);
+      const got = await store.get(cid);
+      await store.sync();
+      if (isReleased) lent.fill(0);
+      assert.deepEqual(Buffer.from(got as Uint8Array), Buffer.from(bytes));
+    },
+  );
 
   each("new forms are told, each once, and none that was stored before", async (store) => {
     const [one, other] = [sample(1), sample(2, 5000)];

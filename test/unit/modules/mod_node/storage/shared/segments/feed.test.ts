@@ -5,15 +5,19 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { type TestContext, test } from "node:test";
 import { setImmediate as nextTurn } from "node:timers/promises";
+import type { Commit } from "#node/storage/shared/log.ts";
 import { type FeedDeps, PlaceFeed } from "#node/storage/shared/segments/feed.ts";
 import { SegmentNumbers } from "#node/storage/shared/segments/numbers.ts";
 import { Places } from "#node/storage/shared/segments/places.ts";
+import { eventually } from "#test/support/eventually.ts";
 import { SharedStore } from "./hosts.ts";
 
 /** What goes wrong here stands still. */
 const bound = { timeout: 120_000 };
 
-async function feedOf(t: TestContext, deps: Partial<FeedDeps> = {}) {
+const feedOf = async (t: TestContext, deps?: Partial<FeedDeps>) => (await placesAndFeed(t, deps)).feed;
+
+async function placesAndFeed(t: TestContext, deps: Partial<FeedDeps> = {}) {
   const folder = await mkdtemp(join(tmpdir(), "modhost-feed-"));
   const places = await Places.open(folder, () => {});
   const feed = new PlaceFeed({
@@ -31,7 +35,7 @@ async function feedOf(t: TestContext, deps: Partial<FeedDeps> = {}) {
     await places.close();
     await rm(folder, { recursive: true, force: true });
   });
-  return feed;
+  return { feed, places };
 }
 
 const commit = (position: number, blocks = 1) => ({
@@ -39,6 +43,14 @@ const commit = (position: number, blocks = 1) => ({
   session: 1,
   entries: [{ kind: "segment", segment: { id: `1-${position}`, bytes: 1, blocks } }] as const,
 });
+const positionOf = (id: string) => Number(id.slice(2));
+/** Of a segment. */
+const blocksOf = (id: string, count: number) =>
+  Array.from({ length: count }, (_, at) => {
+    const multihash = Buffer.from(`1220${"0".repeat(64)}`, "hex");
+    multihash.writeUInt32BE(positionOf(id) * count + at, 2);
+    return { multihash, form: 0, offset: at, length: 1 };
+  });
 const removal = (position: number) => ({
   position,
   session: 1,
@@ -60,13 +72,8 @@ test("a long log comes into the index step by step: it is not held as a whole", 
   const behind: number[] = [];
   const feed: PlaceFeed = await feedOf(t, {
     load: async ({ id }) => {
-      const position = Number(id.slice(2));
-      behind.push(position - feed.position);
-      return Array.from({ length: blocks }, (_, at) => {
-        const multihash = Buffer.from(`1220${"0".repeat(64)}`, "hex");
-        multihash.writeUInt32BE(position * blocks + at, 2);
-        return { multihash, form: 0, offset: at, length: 1 };
-      });
+      behind.push(positionOf(id) - feed.position);
+      return blocksOf(id, blocks);
     },
   });
   // The index is no longer empty.
@@ -93,6 +100,67 @@ test("of segments with many blocks few are fetched ahead", bound, async (t) => {
   for (let position = 1; position <= 6; position += 1) feed.apply(commit(position, 60_000));
   await feed.settled();
   assert.equal(most, 2);
+});
+
+interface Trouble {
+  /** A segment whose index cannot be read at first. */
+  readonly unreadable?: string;
+  /** The disk takes nothing at first. */
+  readonly isFull?: boolean;
+}
+
+const blocksPerSegment = 5000;
+
+/** What is written, and how often each index is fetched, until everything is found. Troubles end when they were told thrice. */
+async function collect(t: TestContext, commits: readonly Commit[], { unreadable, isFull = false }: Trouble = {}) {
+  let told = 0;
+  const fetched = new Map<string, number>();
+  const load = async ({ id }: { readonly id: string }) => {
+    fetched.set(id, (fetched.get(id) ?? 0) + 1);
+    if (id === unreadable && told < 3) throw new Error("it cannot be read");
+    return blocksOf(id, blocksPerSegment);
+  };
+  const { feed, places } = await placesAndFeed(t, { load });
+  let [chunks, bytes] = [0, 0];
+  const write = places.write.bind(places);
+  places.write = async (changes) => {
+    if (isFull && told < 3) throw new Error("the disk is full");
+    await write(changes);
+    for (const [, chunk] of changes.chunks ?? []) [chunks, bytes] = [chunks + 1, bytes + chunk.length];
+  };
+  for (const each of commits) feed.apply(each);
+  const isSettled = () => feed.settled().then(() => true);
+  await eventually("everything is found", () => isSettled().catch(() => ++told < 0));
+  for (const id of fetched.keys())
+    for (const { multihash } of blocksOf(id, blocksPerSegment).slice(0, 3))
+      assert.equal(feed.find(multihash).length, 1);
+  return { chunks, bytes, fetched };
+}
+
+test("while an index cannot be read, nothing else is fetched or written again", bound, async (t) => {
+  const commits = Array.from({ length: 20 }, (_, at) => commit(at + 1, blocksPerSegment));
+  const usual = await collect(t, commits);
+  const { chunks, bytes, fetched } = await collect(t, commits, { unreadable: "1-18" });
+  assert.ok(fetched.delete("1-18"));
+  assert.deepEqual(new Set(fetched.values()), new Set([1]));
+  assert.equal(bytes, usual.bytes);
+  // Where it fails a chunk is not full.
+  assert.ok(chunks <= usual.chunks + 2, `${chunks} chunks instead of ${usual.chunks}`);
+});
+
+test("while an index of a commit cannot be read, nothing of that commit is written", bound, async (t) => {
+  const segments = [1, 2].map((number) => ({ id: `1-${number}`, bytes: 1, blocks: blocksPerSegment }));
+  const commits: Commit[] = [{ position: 2, session: 1, entries: [{ kind: "replaced", segments: [], by: segments }] }];
+  const usual = await collect(t, commits);
+  const { bytes, fetched } = await collect(t, commits, { unreadable: "1-2" });
+  assert.equal(fetched.get("1-1"), 1);
+  assert.equal(bytes, usual.bytes);
+});
+
+test("while the disk is full, nothing is fetched or sorted again", bound, async (t) => {
+  const commits = Array.from({ length: 3 }, (_, at) => commit(at + 1, blocksPerSegment));
+  const usual = await collect(t, commits);
+  assert.deepEqual(await collect(t, commits, { isFull: true }), usual);
 });
 
 test("who waits for the index when it is closed is told so, and who asks afterwards as well", bound, async (t) => {

@@ -39,9 +39,9 @@ export class MentionBatch {
     return this.#count === 0;
   }
 
-  /** Whether it is to be made a run, before anything is added to it. */
-  get isFull(): boolean {
-    return this.#count === MAX_BATCH;
+  /** How many can be added; at 0 it is to be made a run. */
+  get room(): number {
+    return MAX_BATCH - this.#count;
   }
 
   add({ multihash, form, offset, length, source }: Mention): void {
@@ -90,14 +90,14 @@ export class MentionBatch {
 }
 
 /** A run: consecutive chunks, in the order of keys. */
-export interface SortedRun {
+export interface MentionRun {
   readonly firstChunk: number;
   /** Of each chunk the key of its first mention. */
   readonly keys: Uint32Array;
 }
 
 /** Mentions of a multihash in these runs, in no order. */
-export function mentionsOf(multihash: Uint8Array, runs: readonly SortedRun[], chunks: ChunkTable): Mention[] {
+export function mentionsOf(multihash: Uint8Array, runs: readonly MentionRun[], chunks: ChunkTable): Mention[] {
   const key = sortKey(multihash);
   const wanted = Buffer.from(multihash.buffer, multihash.byteOffset, multihash.length);
   const found: Mention[] = [];
@@ -115,12 +115,12 @@ export function mentionsOf(multihash: Uint8Array, runs: readonly SortedRun[], ch
 }
 
 /** Everything in these runs, in the order of keys: of each multihash all mentions together, in the order of the log. */
-export function* merged(runs: readonly SortedRun[], chunks: ChunkTable): Generator<readonly Mention[]> {
-  const heads = new Heads(runs.map((run) => new RunReader(run, chunks)).filter((reader) => reader.next()));
+export function* merged(runs: readonly MentionRun[], chunks: ChunkTable): Generator<readonly Mention[]> {
+  const heads = new Heads(runs.map((run) => new MentionRunReader(run, chunks)).filter((reader) => reader.next()));
   for (let first = heads.first; first !== undefined; first = heads.first) {
     const { key } = first;
     const same: OwnMention[] = [];
-    for (let head: RunReader | undefined = first; head?.key === key; head = heads.first) {
+    for (let head: MentionRunReader | undefined = first; head?.key === key; head = heads.first) {
       same.push(head.mention());
       heads.advance();
     }
@@ -190,14 +190,14 @@ class MentionReader {
 }
 
 /** Goes through a run. */
-class RunReader {
-  readonly #run: SortedRun;
+class MentionRunReader {
+  readonly #run: MentionRun;
   readonly #chunks: ChunkTable;
   #at = 0;
   #chunk: MentionReader | undefined;
   key = 0;
 
-  constructor(run: SortedRun, chunks: ChunkTable) {
+  constructor(run: MentionRun, chunks: ChunkTable) {
     this.#run = run;
     this.#chunks = chunks;
   }
@@ -220,14 +220,14 @@ class RunReader {
 
 /** Readers of runs, the one with the least key first: a binary heap. */
 class Heads {
-  readonly #readers: RunReader[];
+  readonly #readers: MentionRunReader[];
 
-  constructor(readers: readonly RunReader[]) {
+  constructor(readers: readonly MentionRunReader[]) {
     // Sorted, it is a heap.
     this.#readers = readers.toSorted((one, other) => one.key - other.key);
   }
 
-  get first(): RunReader | undefined {
+  get first(): MentionRunReader | undefined {
     return this.#readers[0];
   }
 
@@ -235,18 +235,18 @@ class Heads {
   advance(): void {
     const readers = this.#readers;
     if (readers[0]?.next() === false) {
-      const last = readers.pop() as RunReader;
+      const last = readers.pop() as MentionRunReader;
       if (readers.length > 0) readers[0] = last;
     }
     for (let at = 0, least = at; ; at = least) {
       for (const below of [2 * at + 1, 2 * at + 2])
         if (below < readers.length && keyAt(readers, below) < keyAt(readers, least)) least = below;
       if (least === at) return;
-      const moved = readers[at] as RunReader;
-      readers[at] = readers[least] as RunReader;
+      const moved = readers[at] as MentionRunReader;
+      readers[at] = readers[least] as MentionRunReader;
       readers[least] = moved;
     }
   }
 }
 
-const keyAt = (readers: readonly RunReader[], at: number): number => (readers[at] as RunReader).key;
+const keyAt = (readers: readonly MentionRunReader[], at: number): number => (readers[at] as MentionRunReader).key;

@@ -1,13 +1,13 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { setImmediate as nextTurn } from "node:timers/promises";
-import { Turns } from "#node/util/async/steps.ts";
+import { TimeSlices } from "#node/util/async/steps.ts";
 
 /** Works without waiting for anything, until it is told that its time is over so many times. */
-async function work(name: string, slices: number, seen: string[]): Promise<void> {
-  const turns = new Turns();
-  for (let left = slices; left > 0; ) {
-    const turn = turns.due();
+async function work(name: string, count: number, seen: string[]): Promise<void> {
+  const slices = new TimeSlices();
+  for (let left = count; left > 0; ) {
+    const turn = slices.due();
     if (turn === undefined) continue;
     await turn;
     seen.push(name);

@@ -6,10 +6,10 @@ import {
   type ChunkTable,
   type Mention,
   MentionBatch,
+  type MentionRun,
   mentionsOf,
   merged,
-  type SortedRun,
-} from "#node/storage/shared/segments/sorted_runs.ts";
+} from "#node/storage/shared/segments/mention_runs.ts";
 
 const sha256 = (text: string) => Buffer.concat([Buffer.from("1220", "hex"), hash("sha256", text, "buffer")]);
 const mention = (multihash: Uint8Array, source: number): Mention => ({
@@ -21,7 +21,7 @@ const mention = (multihash: Uint8Array, source: number): Mention => ({
 });
 
 class Runs {
-  readonly runs: SortedRun[] = [];
+  readonly runs: MentionRun[] = [];
   readonly #chunks: Uint8Array[] = [];
   readonly table: ChunkTable = { view: (chunk) => this.#copy(chunk), copy: (chunk) => this.#copy(chunk) };
 
