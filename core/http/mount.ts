@@ -27,6 +27,7 @@ export class AppMount implements Mount {
   retired = false;
   closeCode = 1001;
   readonly #inFlight = new InFlight();
+  #list: Set<AppMount> | undefined;
 
   /** @throws {ModhostError} ROUTE_INVALID, MIDDLEWARE_INVALID */
   constructor(place: MountPlace) {
@@ -65,12 +66,21 @@ export class AppMount implements Mount {
   enter(request: ActiveRequest): number {
     this.usage.requests += 1;
     const place = this.#inFlight.enter(request);
+    this.#list?.add(this);
     if (this.retired) request.retire();
     return place;
   }
 
   leave(place: number): void {
     this.#inFlight.leave(place);
+    if (this.active.size === 0) this.#list?.delete(this);
+  }
+
+  /** It is in this list while it has requests, and in no other; undefined: in none. */
+  listIn(list: Set<AppMount> | undefined): void {
+    this.#list?.delete(this);
+    this.#list = list;
+    if (this.active.size > 0) list?.add(this);
   }
 
   /**

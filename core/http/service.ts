@@ -97,7 +97,7 @@ export class HttpService implements PipelineService {
   readonly #predecessors = new Set<HttpService>();
   /** In the order of loading. */
   readonly #mounts = new Set<AppMount>();
-  /** Apps that are mounted no more, and may have requests that are still being answered. */
+  /** Apps that are mounted no more, and have requests that are still being answered. */
   readonly #leaving = new Set<AppMount>();
   #layers: readonly MiddlewareLayer[] = [];
   /** Undefined while apps have changed since it was built. */
@@ -193,7 +193,7 @@ export class HttpService implements PipelineService {
 
   /** Serves an app from now on. */
   mount(mount: AppMount): void {
-    this.#leaving.delete(mount);
+    mount.listIn(undefined);
     this.#mounts.add(mount);
     this.remount();
   }
@@ -201,8 +201,8 @@ export class HttpService implements PipelineService {
   /** The app gets no further requests: those in flight go on with the table that they began with. */
   unmount(mount: AppMount): void {
     if (!this.#mounts.delete(mount)) return;
-    for (const other of this.#leaving) if (other.active.size === 0) this.#leaving.delete(other);
-    this.#leaving.add(mount);
+    // A request may have found the app, and reach it later: there may be middleware before it that waits.
+    mount.listIn(this.#leaving);
     this.remount();
   }
 

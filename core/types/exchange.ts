@@ -110,7 +110,10 @@ export interface MultipartPart {
   readonly headers: RequestHeaders;
   /** The part's bytes; skipped automatically when the next part is asked for. */
   readonly body: AsyncIterable<Buffer>;
-  /** The same, but each piece is valid until the next one is asked for: the quickest way for who copies, hashes or counts. */
+  /**
+   * The same, but each piece is valid until the next one is asked for: the quickest way for who copies, hashes or counts. A piece
+   * that is kept holds other bytes later, maybe those of another request: keep `Buffer.from(piece)`.
+   */
   readonly passing: AsyncIterable<Buffer>;
   /** The rest of the body as UTF-8 text. */
   text(): Promise<string>;
