@@ -53,22 +53,28 @@ test("requests sent ahead begin one after the other, and are answered in their o
   assert.equal(most, 1);
 });
 
-test("a client that asks for a file ten thousand times and takes nothing has one file open", async () => {
-  await using service = await TestService.start({
-    route: { "GET /file": ({ response }) => response.send_file(file), GET: () => "here" },
+for (const tls of [false, true]) {
+  const over = tls ? ", over TLS" : "";
+  test(`a client that asks for a file ten thousand times and takes nothing has one file open${over}`, async () => {
+    await using running = await startHost({
+      modules: {
+        mod_http_app: serving({
+          route: { "GET /file": ({ response }) => response.send_file(file), GET: () => "here" },
+        }),
+      },
+    });
+    const url = `http://127.0.0.1:${running.http}/app`;
+    using connection = await RawConnection.open(tls ? running.https : running.http, { tls });
+    connection.socket.pause();
+    connection.write(get("/file").repeat(10_000));
+    for (let at = 0; at < 1000 && openFiles() === 0; at += 1) assert.equal(await (await fetch(url)).text(), "here");
+    assert.equal(openFiles(), 1);
+    const before = process.memoryUsage().rss;
+    for (let at = 0; at < 20; at += 1) assert.equal(await (await fetch(url)).text(), "here");
+    assert.equal(openFiles(), 1);
+    assert.ok(process.memoryUsage().rss - before < 200 * 1024 * 1024);
   });
-  using connection = await RawConnection.open(service.port);
-  connection.socket.pause();
-  connection.write(get("/file").repeat(10_000));
-  for (let at = 0; at < 1000 && openFiles() === 0; at += 1) {
-    assert.equal(await (await fetch(service.url("/app"))).text(), "here");
-  }
-  assert.equal(openFiles(), 1);
-  const before = process.memoryUsage().rss;
-  for (let at = 0; at < 20; at += 1) assert.equal(await (await fetch(service.url("/app"))).text(), "here");
-  assert.equal(openFiles(), 1);
-  assert.ok(process.memoryUsage().rss - before < 200 * 1024 * 1024);
-});
+}
 
 test("what waits for all clients is bounded: who takes nothing is cut, who waits for room is answered", async () => {
   const maxUnsent = 2 * 1024 * 1024;

@@ -7,6 +7,7 @@ import { afterEach, test } from "node:test";
 import { bytesTaken } from "#core/http/patches/node/bytes_taken.ts";
 import { takeConnection, watchHeads } from "#core/http/patches/node/connections.ts";
 import { currentAnswers, ListedAnswers, whyAnswersAreListed } from "#core/http/patches/node/current_answer.ts";
+import { whyReadingIsNotHeld } from "#core/http/patches/node/reading.ts";
 
 const opened: { close(): void }[] = [];
 afterEach(() => {
@@ -30,6 +31,10 @@ function client(port: number): Socket {
 test("Node tells which answer has a connection", () => {
   assert.equal(whyAnswersAreListed(), undefined);
   assert.equal(currentAnswers().begin, undefined, "nothing need be listed");
+});
+
+test("connections can be held", () => {
+  assert.equal(whyReadingIsNotHeld(), undefined);
 });
 
 test("a version that does not tell is noticed", () => {
