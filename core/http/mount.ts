@@ -73,7 +73,7 @@ export class AppMount implements Mount {
 
   leave(place: number): void {
     this.#inFlight.leave(place);
-    if (this.active.size === 0) this.#list?.delete(this);
+    if (this.#list !== undefined && this.active.size === 0) this.#list.delete(this);
   }
 
   /** It is in this list while it has requests, and in no other; undefined: in none. */
