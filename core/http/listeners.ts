@@ -274,6 +274,14 @@ export class Listeners {
       socket.setTimeout(Math.max(1, (idleTimeout - headTimeout) * 1000));
       return;
     }
+    if (this.#turns.waiting(socket) > 0) {
+      // Nothing more of it is read until those before it have begun.
+      const askAgain = () => {
+        if (this.#late.delete(socket)) this.#overdue(error, socket);
+      };
+      this.#late.set(socket, setTimeout(askAgain, headTimeout * 1000).unref());
+      return;
+    }
     const isRead = afterReading(bytesOf(socket), () => this.#refuseOnce(error, socket));
     void isRead.then((hasMore) => {
       if (!hasMore || socket.destroyed) return;

@@ -24,6 +24,7 @@ const host = withHost({
       module.provides("http", {
         route: {
           GET: () => "quick",
+          "GET /last": () => "the last",
           "POST /sum": ({ request }) => `${request.body_bytes.length}`,
           async "GET /thinking"() {
             await wait(period * 2);
@@ -57,6 +58,24 @@ describe("timeouts", { concurrency: true }, () => {
   for (const tls of [false, true]) {
     const over = tls ? "over TLS" : "over plain TCP";
     const port = () => (tls ? host().https : host().http);
+
+    test(`a head of which only the beginning is read, since requests before it wait, is not late (${over})`, async () => {
+      using connection = await RawConnection.open(port(), { tls, timeout: 60_000 });
+      const count = 4000;
+      connection.write("GET /slow/thinking HTTP/1.1\r\nHost: x\r\n\r\n");
+      connection.write("GET /slow HTTP/1.1\r\nHost: x\r\n\r\n".repeat(count));
+      connection.write("GET /slow/last HTTP/1.1\r\nHost: x\r\n\r\n");
+      await connection.until(/the last/);
+      assert.equal(connection.text.match(/HTTP\/1\.1 200/g)?.length, count + 2);
+      assert.doesNotMatch(connection.text, /HTTP\/1\.1 [^2]/);
+    });
+
+    test(`a head that is not finished behind requests that wait is late (${over})`, async () => {
+      const get = (path: string) => `GET ${path} HTTP/1.1\r\nHost: x\r\n\r\n`;
+      const sent = `${get("/slow/thinking")}${get("/slow")}GET /slow HTTP/1.1\r\n`;
+      const text = await rawExchange(port(), sent, { tls, timeout: 60_000 });
+      assert.deepEqual(text.match(/HTTP\/1\.1 \d+/g), ["HTTP/1.1 200", "HTTP/1.1 200", "HTTP/1.1 408"]);
+    });
 
     test(`a request head that does not become complete is answered 408 and closed, ${over}`, async () => {
       using connection = await RawConnection.open(port(), { tls });
