@@ -9,7 +9,8 @@ import { flushCompileCache } from "node:module";
 import { PerformanceObserver } from "node:perf_hooks";
 import { getHeapSpaceStatistics, setFlagsFromString } from "node:v8";
 
-const flags = ["--heap-growing-percent=100", "--no-allocation-site-pretenuring"];
+/** Of V8; programs that run parts of a server by themselves can be given them at their start. */
+export const heapFlags: readonly string[] = ["--heap-growing-percent=100", "--no-allocation-site-pretenuring"];
 /** V8 takes compiled code only from where the same flags were set: by then that of the start is kept (`tools/program.mjs`). */
 const LATE_MS = 6000;
 /** Bytes of the young generation from which on it does not grow. */
@@ -19,7 +20,7 @@ const MAX_YOUNG_BYTES = 32 * 1024 * 1024;
 export function tuneHeap(): () => void {
   const timer = setTimeout(() => {
     flushCompileCache();
-    for (const flag of flags) setFlagsFromString(flag);
+    for (const flag of heapFlags) setFlagsFromString(flag);
     boundYoungGeneration();
   }, LATE_MS).unref();
   return () => clearTimeout(timer);

@@ -1,5 +1,6 @@
 /** The programs of the clone, for tests that start them. */
 import { fileURLToPath } from "node:url";
+import { heapFlags } from "#core/cli/heap.ts";
 
 const ours = (name: string) => fileURLToPath(new URL(`../../core/cli/${name}`, import.meta.url));
 
@@ -17,12 +18,8 @@ export const handedFlags: readonly string[] = [
   ...(process.env.TEST_PROGRAM_HOOK ? [`--require=${process.env.TEST_PROGRAM_HOOK}`] : []),
 ];
 
-/** All that a launcher asks of V8 for a server, for programs that run its parts by themselves. */
-export const serverFlags: readonly string[] = [
-  ...handedFlags,
-  "--heap-growing-percent=100",
-  "--no-allocation-site-pretenuring",
-];
+/** For programs that run the parts of a server by themselves: as a launcher starts one, and with the heap of one that serves. */
+export const serverFlags: readonly string[] = [...handedFlags, ...heapFlags];
 
 /** What Node is given to run such a program, which may be another one: that of an installed package has other flags. */
 export const wordsOf = (file: string): readonly string[] =>

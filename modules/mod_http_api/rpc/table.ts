@@ -67,7 +67,7 @@ export class Table implements CommandTree {
     this.root = new Branch("", root, { level, below: (path) => (below ??= byGroup(entries)).get(path) ?? [] });
   }
 
-  /** @throws Error for inconsistent declarations, which are bugs: what starts uses them as they are */
+  /** For tests: a start takes declarations as they are. @throws Error for inconsistent ones, which are bugs */
   check(): void {
     for (const path of this.#entries.keys()) {
       if (this.node(path) === undefined) throw new Error(`The command ${path} has no group above it`);

@@ -55,17 +55,18 @@ function posts(sizes: readonly number[]): { bytes: Buffer; expected: string[] } 
   };
 }
 
+const gets = (count: number) =>
+  names(count)
+    .map((name) => get(`now/${name}`))
+    .join("");
+
 for (const tls of [true, false]) {
   const open = () => RawConnection.open(tls ? running.https : running.http, { tls, timeout: 60_000 });
 
   describe(`sent ahead over ${tls ? "TLS" : "plain TCP"}`, () => {
     test("a thousand requests in one write are answered in their order", async () => {
       using connection = await open();
-      connection.write(
-        names(1000)
-          .map((name) => get(`now/${name}`))
-          .join(""),
-      );
+      connection.write(gets(1000));
       await connection.until(/<999>/);
       assert.deepEqual(answers(connection.text), names(1000));
       connection.write(get("now/last"));
@@ -98,11 +99,7 @@ for (const tls of [true, false]) {
 
     test("a malformed request behind others is answered once, behind them", async () => {
       using connection = await open();
-      connection.write(
-        `${get("later/a")}${names(1000)
-          .map((name) => get(`now/${name}`))
-          .join("")}nonsense\r\n\r\n`,
-      );
+      connection.write(`${get("later/a")}${gets(1000)}nonsense\r\n\r\n`);
       connection.write(get("now/never").repeat(1000));
       const text = await connection.end();
       assert.deepEqual(answers(text).slice(0, 1001), ["a", ...names(1000)]);
@@ -112,12 +109,7 @@ for (const tls of [true, false]) {
 
     test("a connection goes on as a websocket behind them", async () => {
       using connection = await open();
-      connection.write(
-        get("later/a") +
-          names(1000)
-            .map((name) => get(`now/${name}`))
-            .join(""),
-      );
+      connection.write(get("later/a") + gets(1000));
       await connection.until(/<999>/);
       // Early frames that take more than a record.
       const frames = ["one", "x".repeat(20_000), "two"].map((text) => clientFrame("text", text));
@@ -133,11 +125,7 @@ for (const tls of [true, false]) {
         if (at % 2 === 0) await left.until(/<a>/);
       }
       using connection = await open();
-      connection.write(
-        names(1000)
-          .map((name) => get(`now/${name}`))
-          .join(""),
-      );
+      connection.write(gets(1000));
       await connection.until(/<999>/);
       assert.deepEqual(answers(connection.text), names(1000));
     });
