@@ -4,7 +4,7 @@ import connect from "postgres";
 import { openS3 } from "#node/storage/shared/s3/client.ts";
 import { openSharedBlocks } from "#node/storage/shared/segments/open.ts";
 import { s3Settings } from "#node/storage/shared/settings.ts";
-import { openSqlLog } from "#node/storage/shared/sql/engine.ts";
+import { openSqlLog } from "#node/storage/shared/sql/open.ts";
 import { sqlSettings } from "#node/storage/shared/sql/settings.ts";
 import type { StoreSettings } from "#test/support/engines/shared_store.ts";
 

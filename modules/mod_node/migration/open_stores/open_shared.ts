@@ -26,7 +26,7 @@ import {
   type SharedStoreSettings,
   s3Settings,
 } from "../../storage/shared/settings.ts";
-import { openSqlLog, type SqlLog } from "../../storage/shared/sql/engine.ts";
+import { openSqlLog, type SqlLog } from "../../storage/shared/sql/open.ts";
 import { placeOf, sqlSettings } from "../../storage/shared/sql/settings.ts";
 import { NodeError } from "../../util/errors.ts";
 import { exists } from "./copy.ts";

@@ -1,7 +1,7 @@
 /** Where the stores are that several hosts share, and how much of them a host keeps on its disk. */
 import { NodeError } from "../../util/errors.ts";
 import { placeOf, type S3Settings } from "./s3/settings.ts";
-import type { SharedBlocksOptions } from "./segments/store.ts";
+import type { SharedBlocksOptions } from "./segments/options.ts";
 import { sqlSettings } from "./sql/settings.ts";
 
 export interface SharedStoreSettings {

@@ -10,8 +10,9 @@ import { PlaceFeed } from "./feed.ts";
 import { loadIndex } from "./load_index.ts";
 import { carKey } from "./names.ts";
 import { SegmentNumbers } from "./numbers.ts";
+import type { SharedBlocksOptions } from "./options.ts";
 import { Places } from "./places.ts";
-import { SharedBlocks, type SharedBlocksOptions } from "./store.ts";
+import { SharedBlocks } from "./store.ts";
 
 /** @throws NodeError STORE_FULL when the folder cannot be written to, STORE_BROKEN when it cannot be read */
 export async function openSharedBlocks(options: SharedBlocksOptions): Promise<SharedBlocks> {

@@ -1,26 +1,16 @@
-/** The log in PostgreSQL. */
+/** The log in PostgreSQL: see `open.ts`. */
 import { randomUUID } from "node:crypto";
 import { setTimeout as sleep } from "node:timers/promises";
 import { failure } from "../../../util/errors.ts";
 import type { Append, Appended, EngineEvents, LogEngine, Page } from "../engine.ts";
 import { decodeEntries, encodeEntries } from "../entries.ts";
 import type { Commit, HeldLock, Position } from "../log.ts";
-import { LogClient } from "../log_client.ts";
 import { History } from "./history.ts";
 import { Line, type Sql, SqlCounts } from "./line.ts";
 import { byteArray, lastChanges, marksOf } from "./rows.ts";
 import { channelOf, newer, prepareSchema, SCHEMA_VERSION, TRIM_COMMITS } from "./schema.ts";
-import { type SqlLogOptions, type SqlSettings, sqlSettings } from "./settings.ts";
+import type { SqlLogOptions, SqlSettings } from "./settings.ts";
 import { snapshotOf } from "./snapshot.ts";
-
-export interface SqlLog {
-  readonly log: LogClient;
-  /** Names the store: two with the same name are the same, or one is a backup of the other. */
-  readonly store: string;
-  /** No host had committed anything when it was opened. */
-  readonly isNew: boolean;
-  readonly counts: SqlCounts;
-}
 
 const PAGE = 500;
 const TRIM_MS = 60_000;
@@ -30,23 +20,9 @@ const CLOSE_MS = 1000;
 /** Locks whose answer was lost and that are given back again and again, as what was asked for them may still be done. */
 const MAX_OWED = 1000;
 
-/** Opens the log of a store, and makes its tables when there are none. @throws NodeError STORE_UNAVAILABLE */
-export async function openSqlLog(options: SqlLogOptions): Promise<SqlLog> {
-  const engine = new SqlEngine(sqlSettings(options.url), options);
-  await engine.open().catch(async (error: unknown) => {
-    await engine.close();
-    throw error;
-  });
-  const log = new LogClient((events) => {
-    engine.begin(events);
-    return engine;
-  });
-  return { log, store: engine.name, isNew: engine.isNew, counts: engine.counts };
-}
-
 type Row = Record<string, unknown>;
 
-class SqlEngine implements LogEngine {
+export class SqlEngine implements LogEngine {
   readonly counts = new SqlCounts();
   /** Copies are of these tables: those that were restored from a dump have another history. */
   store = "";

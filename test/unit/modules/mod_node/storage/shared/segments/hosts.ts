@@ -6,7 +6,8 @@ import { setImmediate as nextTurn } from "node:timers/promises";
 import type { CID } from "multiformats/cid";
 import type { BlockList, SharedLog } from "#node/storage/shared/log.ts";
 import { openSharedBlocks } from "#node/storage/shared/segments/open.ts";
-import type { SharedBlocks, SharedBlocksOptions } from "#node/storage/shared/segments/store.ts";
+import type { SharedBlocksOptions } from "#node/storage/shared/segments/options.ts";
+import type { SharedBlocks } from "#node/storage/shared/segments/store.ts";
 import { MemoryLog } from "#test/support/engines/memory_log.ts";
 import { type Faults, MemoryObjects } from "#test/support/engines/memory_objects.ts";
 

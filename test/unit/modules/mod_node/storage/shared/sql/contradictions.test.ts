@@ -3,8 +3,8 @@ import assert from "node:assert/strict";
 import { after, type TestContext, test } from "node:test";
 import { memoryMetadata } from "#node/storage/metadata/memory.ts";
 import { SharedMetadata } from "#node/storage/shared/metadata.ts";
-import { openSqlLog } from "#node/storage/shared/sql/engine.ts";
 import { Line, SqlCounts } from "#node/storage/shared/sql/line.ts";
+import { openSqlLog } from "#node/storage/shared/sql/open.ts";
 import { sqlSettings } from "#node/storage/shared/sql/settings.ts";
 import { noPostgres, Postgres } from "#test/support/engines/postgres.ts";
 

@@ -4,7 +4,7 @@ import { after, test } from "node:test";
 import connect from "postgres";
 import { memoryMetadata } from "#node/storage/metadata/memory.ts";
 import { SharedMetadata } from "#node/storage/shared/metadata.ts";
-import { openSqlLog, type SqlLog } from "#node/storage/shared/sql/engine.ts";
+import { openSqlLog, type SqlLog } from "#node/storage/shared/sql/open.ts";
 import { prepareSchema, SCHEMA_VERSION, schemaText } from "#node/storage/shared/sql/schema.ts";
 import type { NodeError } from "#node/util/errors.ts";
 import { noSharedStore, sharedStore } from "#test/support/engines/shared_store.ts";

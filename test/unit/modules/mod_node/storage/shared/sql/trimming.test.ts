@@ -4,7 +4,7 @@ import { after, test } from "node:test";
 import connect from "postgres";
 import type { Entry } from "#node/storage/shared/log.ts";
 import type { LogClient } from "#node/storage/shared/log_client.ts";
-import { openSqlLog } from "#node/storage/shared/sql/engine.ts";
+import { openSqlLog } from "#node/storage/shared/sql/open.ts";
 import type { SqlLogOptions } from "#node/storage/shared/sql/settings.ts";
 import { noSharedStore, sharedStore } from "#test/support/engines/shared_store.ts";
 import { eventually } from "#test/support/eventually.ts";

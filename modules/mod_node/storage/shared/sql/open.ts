@@ -1,0 +1,28 @@
+/** Opens the log in PostgreSQL. */
+import { LogClient } from "../log_client.ts";
+import { SqlEngine } from "./engine.ts";
+import type { SqlCounts } from "./line.ts";
+import { type SqlLogOptions, sqlSettings } from "./settings.ts";
+
+export interface SqlLog {
+  readonly log: LogClient;
+  /** Names the store: two with the same name are the same, or one is a backup of the other. */
+  readonly store: string;
+  /** No host had committed anything when it was opened. */
+  readonly isNew: boolean;
+  readonly counts: SqlCounts;
+}
+
+/** Opens the log of a store, and makes its tables when there are none. @throws NodeError STORE_UNAVAILABLE */
+export async function openSqlLog(options: SqlLogOptions): Promise<SqlLog> {
+  const engine = new SqlEngine(sqlSettings(options.url), options);
+  await engine.open().catch(async (error: unknown) => {
+    await engine.close();
+    throw error;
+  });
+  const log = new LogClient((events) => {
+    engine.begin(events);
+    return engine;
+  });
+  return { log, store: engine.name, isNew: engine.isNew, counts: engine.counts };
+}
