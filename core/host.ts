@@ -25,6 +25,7 @@ import type { HeldPort } from "./ports/inherited.ts";
 import type { ConfigPlan, ListeningPort, ModuleLog, ModuleState, ServerStatus } from "./types.ts";
 import { ModhostError, reasonOf } from "./util/errors.ts";
 import { createLog, type Log } from "./util/log.ts";
+import { keepTickShape } from "./util/tick_shape.ts";
 
 export type { FollowStep, Handed, Host, HostOptions, HostPhase, SiblingState, Siblings } from "./host/types.ts";
 export type { SavedState } from "./module/saved.ts";
@@ -109,6 +110,7 @@ class ModuleHost implements Host {
   async start(): Promise<void> {
     if (this.state !== "new") throw new Error("This host was started before: make another one with createHost()");
     this.state = "starting";
+    keepTickShape();
     try {
       await this.#queue.add(() => this.#start());
     } catch (error) {

@@ -6,6 +6,7 @@ import { Deadline } from "../module/deadline.ts";
 import { installHooks } from "../module/fresh_import.ts";
 import { Instance } from "../module/instance.ts";
 import type { HttpProvider, OwnedItem } from "../types.ts";
+import { keepTickShape } from "../util/tick_shape.ts";
 import { Channel, type Port, sentError } from "./channel.ts";
 import { environmentFor } from "./environment.ts";
 import { callAt, shapeOf } from "./exports.ts";
@@ -17,6 +18,7 @@ import type { Described, Loaded, ProvidedApp, Serving, WorkerCode, WorkerTask } 
 const ABORTED = 134;
 const { source, loadTimeout } = workerData as WorkerCode;
 installHooks();
+keepTickShape();
 endsAlone();
 
 const channel: Channel = new Channel(parentPort as unknown as Port, {
