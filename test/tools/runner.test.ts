@@ -71,7 +71,7 @@ test("what is long begins before files that share a process, in the order in whi
   const { together } = await import(new URL("../support/together.mjs", import.meta.url).href);
   const long = [file("passing"), file("late")];
   const { files, remove } = together(
-    Array.from({ length: 300 }, () => file("nested")),
+    Array.from({ length: 500 }, () => file("nested")),
     long,
   ) as { files: string[]; remove(): void };
   try {

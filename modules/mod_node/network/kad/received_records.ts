@@ -40,5 +40,5 @@ const isSameProvider = ({ provider }: AddProvider, next: AddProvider | undefined
   next !== undefined && Buffer.compare(provider, next.provider) === 0;
 
 /** The multihash of nearly all blocks; the library judges of others. */
-const isSha256 = ({ length, [0]: code, [1]: digestLength }: Uint8Array): boolean =>
+const isSha256 = ({ length, 0: code, 1: digestLength }: Uint8Array): boolean =>
   length === 34 && code === 0x12 && digestLength === 32;

@@ -4,6 +4,7 @@ import { once } from "node:events";
 import { describe, test } from "node:test";
 import { setTimeout as sleep } from "node:timers/promises";
 import type { TestHost } from "#core/testing/index.ts";
+import { eventually } from "#test/support/eventually.ts";
 import { logged, pluginHost, stateOf } from "../module/support.ts";
 
 const app = `
@@ -191,8 +192,10 @@ describe("an isolated module", () => {
     }
     assert.ok(before < 16 * 2 ** 20, `${before} bytes were produced for a client that reads none`);
     await endless[Symbol.asyncDispose]();
-    let seen = "";
-    while (seen !== '["cancelled","ended"]') seen = await body(running, "/shop/seen");
+    await eventually(
+      "its stream is cancelled",
+      async () => (await body(running, "/shop/seen")) === '["cancelled","ended"]',
+    );
     // The host asks for more of a body only as the handler takes it.
     const big = Buffer.alloc(3 * 2 ** 20, "x");
     const answer = await running.inject({ method: "POST", path: "/shop", body: big });

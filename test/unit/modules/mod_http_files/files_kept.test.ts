@@ -3,6 +3,7 @@ import { once } from "node:events";
 import { appendFile, readdir, readlink, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { before, describe, test } from "node:test";
+import { eventually } from "#test/support/eventually.ts";
 import { get, server, www } from "./served.ts";
 
 describe("precompressed files", () => {
@@ -87,7 +88,7 @@ describe("large files", () => {
       const [event] = await finished;
       assert.equal(event.complete, false);
       assert.ok(event.bytes < size / 2, `${event.bytes} bytes were read ahead`);
-      while ((await openHandles(join(www, "large.bin"))) > 0) await new Promise(setImmediate);
+      await eventually("the file is closed", async () => (await openHandles(join(www, "large.bin"))) === 0);
     }
   });
 

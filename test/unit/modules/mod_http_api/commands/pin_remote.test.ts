@@ -2,6 +2,7 @@ import assert from "node:assert/strict";
 import { after, before, beforeEach, test } from "node:test";
 import { create } from "kubo-rpc-client";
 import { CID } from "multiformats/cid";
+import { eventually } from "#test/support/eventually.ts";
 import { defaultCid as cid, type FakeService, pinStatus, startService } from "./pinning_service.ts";
 import { type RpcHost, startRpc } from "./support.ts";
 
@@ -262,7 +263,7 @@ test("a caller who leaves, or whose time is up, ends the waiting", { timeout: 30
   const leaving = new AbortController();
   const url = `http://127.0.0.1:${host.http}/api/v0/pin/remote/ls?service=s`;
   const call = fetch(url, { method: "POST", signal: leaving.signal });
-  while (service.asked.length === 0) await new Promise(setImmediate);
+  await eventually("the service is asked", () => service.asked.length > 0);
   leaving.abort();
   await assert.rejects(call);
   await service.left();
@@ -310,7 +311,7 @@ test("own addresses go along, and delegates are connected to", { timeout: 300_00
     assert.deepEqual(service.asked[0]?.body, { cid, origins: own });
     const connected = async () =>
       (await online.value<{ Peers: { Peer: string }[] | null }>("swarm/peers")).Peers?.some(({ Peer }) => Peer === ID);
-    while (!(await connected())) await new Promise(setImmediate);
+    await eventually("the delegate is connected", connected);
     service.answers(() => ({ status: 202, body: pinStatus({ delegates: ["/ip4/127.0.0.1/tcp/1"] }) }));
     assert.deepEqual(await online.failure(add), [500, "invalid p2p multiaddr"]);
   } finally {

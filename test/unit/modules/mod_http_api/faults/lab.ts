@@ -18,6 +18,7 @@ import { encodeUnixfs, type Unixfs } from "#node/formats/unixfs/format.ts";
 import type { Stores } from "#node/index.ts";
 import type { LowLevelNode } from "#node/low_level_node.ts";
 import { openNode } from "#node/open.ts";
+import { eventually } from "#test/support/eventually.ts";
 import { type ApiHost, multipart, startApi } from "#test/unit/modules/mod_http_api/support.ts";
 
 const dagPbCode = 0x70;
@@ -74,12 +75,28 @@ export async function call<T = Record<string, unknown>>(
   asked.end(body);
   const [answer] = (await once(asked, "response")) as [IncomingMessage];
   const bytes = Buffer.concat(await Array.fromAsync(answer as AsyncIterable<Buffer>));
-  const text = String(bytes);
   const status = answer.statusCode as number;
   const isJson = answer.headers["content-type"] === "application/json";
-  const values = isJson ? text.split("\n").flatMap((line) => (line === "" ? [] : [JSON.parse(line) as T])) : [];
-  const early = status === 200 ? undefined : ((values[0] as { Message?: string } | undefined)?.Message ?? text);
-  return { status, bytes, text, values, message: answer.trailers["x-stream-error"] ?? early };
+  // Many are long, and nobody asks for their text.
+  const text = () => String(bytes);
+  const values = () =>
+    isJson
+      ? text()
+          .split("\n")
+          .flatMap((line) => (line === "" ? [] : [JSON.parse(line) as T]))
+      : [];
+  const early = () => (values()[0] as { Message?: string } | undefined)?.Message ?? text();
+  return {
+    status,
+    bytes,
+    get text() {
+      return text();
+    },
+    get values() {
+      return values();
+    },
+    message: answer.trailers["x-stream-error"] ?? (status === 200 ? undefined : early()),
+  };
 }
 
 const cidOf = (bytes: Uint8Array, code: number): CID =>
@@ -166,9 +183,8 @@ export async function isIdle(host: { readonly http: number }): Promise<boolean> 
 }
 
 /** Resolves when no command runs any more. */
-export async function idle(host: { readonly http: number }): Promise<void> {
-  while (!(await isIdle(host)));
-}
+export const idle = (host: { readonly http: number }): Promise<void> =>
+  eventually("no command runs", () => isIdle(host));
 
 setFlagsFromString("--expose-gc");
 const collectHeap = runInNewContext("gc") as () => void;
